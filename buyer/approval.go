@@ -77,6 +77,7 @@ func checkRules(rules []ApprovalRule) error {
 		}
 		seen[r.ID] = true
 	}
+
 	return nil
 }
 
@@ -98,6 +99,7 @@ func (c *Client) ApprovalRuleFor(a Approval) (ApprovalRule, error) {
 	if i < 0 {
 		return ApprovalRule{}, &ApprovalError{"", fmt.Sprintf("no rule fits %d msats for %s in mode %s (buyer.approvals)", a.PriceMsats, a.SchemaID, a.Mode)}
 	}
+
 	switch r := c.cfg.Approvals[i]; {
 	case r.Do == Refuse:
 		return r, &ApprovalError{r.ID, "refuses it"}
@@ -142,6 +144,7 @@ func (c *Client) approved(ctx context.Context, a Approval, expiry time.Time) (ru
 	}
 
 	a.RuleID = rule.ID
+
 	yes, err := c.cfg.Ask(ctx, a)
 	switch {
 	case err != nil:
@@ -151,6 +154,7 @@ func (c *Client) approved(ctx context.Context, a Approval, expiry time.Time) (ru
 	case !time.Now().Before(expiry):
 		return nil, 0, &ApprovalError{rule.ID, "asked, and the offer expired before the answer"}
 	}
+
 	return nil, a.FeeLimitMsats, nil
 }
 
@@ -229,6 +233,7 @@ func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) 
 	if err != nil {
 		return Award{}, err
 	}
+
 	return Award{
 		RequestID: p.RequestID,
 		Charge: Charge{Attempt: &Attempt{

@@ -54,6 +54,7 @@ func gather(events ...stored) error {
 			*s.content = []byte(ev.Content)
 		}
 	}
+
 	return nil
 }
 
@@ -81,6 +82,7 @@ func WorkOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, 
 	); err != nil {
 		return nil, err
 	}
+
 	if p.Plain && p.Quote == nil { // the tags of whoever knows NIP-90 alone name nothing that we fetched
 		return b, nil
 	}
@@ -106,11 +108,13 @@ func WorkOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, 
 			refs = append(refs, blobRef{role: part.Role, digest: part.Digest})
 		}
 	}
+
 	for _, ref := range refs {
 		data, err := store.Content(ctx, ref.digest)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", ref.role, ref.digest, err)
 		}
+
 		switch ref.role {
 		case "replay":
 			b.Replay = data
@@ -120,12 +124,14 @@ func WorkOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, 
 			b.Artifacts[ref.digest.Hex()] = data
 		}
 	}
+
 	b.PRSummary = summaryOf(b)
 	if q, err := receipts.ParseQuote(p.Quote); err == nil && q.Mode != receipts.ModeFree && q.PaymentHash == nil {
 		if b.QuoteEvent, err = demandOf(ctx, store, p.RequestID, p.Quote, p.BOLT11); err != nil {
 			return nil, err
 		}
 	}
+
 	if rec, err := receipts.ParseReceipt(b.Receipt); err == nil && rec.AcceptanceEventID == nil {
 		b.Acceptance = nil // it came too late: the receipt does not claim it
 	}
@@ -148,6 +154,7 @@ func summaryOf(b *receipts.Bundle) []byte {
 	if err := json.Unmarshal(b.Result, &result); err != nil {
 		return nil // another job type may have artifacts of another form
 	}
+
 	for _, a := range result.Artifacts {
 		if path.Base(a.Path) == receipts.FilePRSummary && a.SizeBytes <= summaryMax {
 			return b.Artifacts[a.SHA256.Hex()]
@@ -170,6 +177,7 @@ func previousOf(ctx context.Context, store Evidence, doc []byte) ([]byte, bool) 
 	if err != nil {
 		return nil, false
 	}
+
 	for _, other := range all {
 		signed := [][]byte{other.ReceiptEvent}
 		if other.Engagement != nil {
@@ -182,6 +190,7 @@ func previousOf(ctx context.Context, store Evidence, doc []byte) ([]byte, bool) 
 			}
 		}
 	}
+
 	return nil, false
 }
 
@@ -223,6 +232,7 @@ func DisputeOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Dispu
 		}
 		parts = append(parts, stored{&d.QuoteEvent, demand, nil})
 	}
+
 	if p.Attempt != nil && p.Engagement != nil && p.Hidden == nil {
 		d.FeeInvoice, d.FeePreimage = []byte(p.Engagement.BOLT11+"\n"), secretOf(p.Engagement.Payment)
 		feeQuote, err := demandOf(ctx, store, p.RequestID, p.Engagement.Quote, p.Engagement.BOLT11)
@@ -231,6 +241,7 @@ func DisputeOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Dispu
 		}
 		parts = append(parts, stored{&d.FeeQuoteEvent, feeQuote, nil}, stored{&d.FeeReceipt, p.Engagement.ReceiptEvent, nil})
 	}
+
 	if err := gather(parts...); err != nil {
 		return nil, err
 	}
@@ -269,10 +280,12 @@ func boxes(ctx context.Context, store Evidence, p Purchase, into map[string][]by
 	if err != nil {
 		return err
 	}
+
 	for _, ref := range boxesOf(refs) {
 		if into[ref.digest.Hex()], err = store.Content(ctx, ref.digest); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

@@ -104,6 +104,7 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 			return nil, &RequestError{Err: err, Refund: true}
 		}
 	}
+
 	scout, err := c.scout(ctx)
 	if err != nil {
 		return nil, err
@@ -128,6 +129,7 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 			return nil, err
 		}
 	}
+
 	discover.Rank(list, func(x *Candidate) *Found { return &x.Found })
 	slices.SortStableFunc(list, func(a, b Candidate) int {
 		switch {
@@ -157,6 +159,7 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 	if !f.Plain && !slices.Contains(f.Jobs, o.SchemaID) {
 		return refuse(ErrNotSold)
 	}
+
 	if x.Order.Plain = f.Plain && o.Plain; o.PayeeNode == "" {
 		x.Order.PayeeNode = f.PayeeNode
 	}
@@ -171,6 +174,7 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 			return x, &RequestError{Err: err}
 		}
 	}
+
 	req, known := documents[toolchain]
 	if !known || f.Plain {
 		var err error
@@ -197,6 +201,7 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 	} else {
 		x.PriceMsats = o.MaxMsats
 	}
+
 	switch {
 	case f.Paused:
 		return refuse(ErrPaused)
@@ -211,6 +216,7 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 	case o.PayeeNode != "" && f.PayeeNode != "" && o.PayeeNode != f.PayeeNode:
 		return refuse(ErrOtherPayee)
 	}
+
 	x.Rule, err = c.canPay(ctx, x)
 	x.Refusal = err
 	return x, nil
@@ -249,12 +255,14 @@ func (c *Client) modeAt(o *Order, l Listing) (receipts.Mode, error) {
 	case c.CheckMode(modes[0]) == nil && (c.cfg.Wallet != nil || modes[0] == receipts.ModeFree):
 		return modes[0], nil // its own default need not be named
 	}
+
 	for _, m := range modes {
 		if c.CheckMode(m) == nil && (c.cfg.Wallet != nil || m == receipts.ModeFree) {
 			o.Mode = m
 			return m, nil
 		}
 	}
+
 	if c.cfg.Wallet == nil {
 		return "", ErrNoWallet
 	}
@@ -271,6 +279,7 @@ func (c *Client) announcedPrice(x Candidate, req *schemas.Request) (msats int64,
 	if err != nil {
 		return 0, false, err
 	}
+
 	price, ok := x.Listing.Price(req)
 	_, tabled := x.Prices[x.Order.SchemaID]
 	switch {
@@ -279,6 +288,7 @@ func (c *Client) announcedPrice(x Candidate, req *schemas.Request) (msats int64,
 	case !ok:
 		return 0, false, nil
 	}
+
 	return price + fee, true, nil
 }
 
@@ -310,6 +320,7 @@ func (o *Order) runOn(digest string) error {
 	if doc["sandbox"], err = json.Marshal(sandbox); err != nil {
 		return err
 	}
+
 	o.Input, err = json.Marshal(doc)
 	return err
 }

@@ -55,6 +55,7 @@ func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, e
 	}); err != nil {
 		return bad(err)
 	}
+
 	switch {
 	case !now.Before(q.Expiry()):
 		return bad(errors.New("it has expired"))
@@ -66,6 +67,7 @@ func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, e
 	case askedMode(p) != "" && q.Mode != askedMode(p):
 		return bad(fmt.Errorf("mode is %q, not %q as asked for", q.Mode, askedMode(p)))
 	}
+
 	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
 }
 
@@ -101,6 +103,7 @@ func bidOf(p Purchase) int64 {
 	if err != nil {
 		return 0
 	}
+
 	terms, err := receipts.TermsOf(ev.Tags)
 	switch {
 	case err != nil:
@@ -108,6 +111,7 @@ func bidOf(p Purchase) int64 {
 	case !terms.HasBid:
 		return p.MaxMsats
 	}
+
 	return min(terms.Bid, p.MaxMsats)
 }
 
@@ -121,12 +125,14 @@ func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network
 	if o, err = c.checkInvoice(p, ev, network, o, now); err != nil {
 		return offer{}, err
 	}
+
 	switch err := checkSigned(ev, o); {
 	case err != nil && o.isFee():
 		return offer{}, &MismatchError{"engagement quote", err.Error()}
 	case err != nil && o.quote.PaymentHash == nil: // only this event ties the invoice to the quote
 		return offer{}, &MismatchError{"quote without a payment hash", err.Error()}
 	}
+
 	return o, nil
 }
 
@@ -139,6 +145,7 @@ func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Netwo
 	if len(amount) < 3 {
 		return bad("the amount tag has none")
 	}
+
 	inv, err := receipts.CheckInvoice(o.quote, amount[2], network)
 	switch {
 	case err != nil:
@@ -152,6 +159,7 @@ func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Netwo
 	case !now.Before(inv.ExpiresAt()):
 		return bad("it has expired")
 	}
+
 	if err := inv.CheckLock(finalBlocks(o.quote.Mode)); err != nil {
 		return bad("%v", err)
 	}
@@ -219,5 +227,6 @@ func failedClaims(p Purchase, r receipts.Report, paidOnChain bool) string {
 			bad = append(bad, c.Name+": "+c.Reason)
 		}
 	}
+
 	return strings.Join(bad, "; ")
 }

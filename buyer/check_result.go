@@ -57,6 +57,7 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 			return bad("%v", err)
 		}
 	}
+
 	if t := ev.Tags.Find("request"); t != nil {
 		var echoed nostr.Event
 		// Clients re-serialise: what counts is the id that the content gives.
@@ -64,10 +65,12 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 			return bad("the embedded request is another one")
 		}
 	}
+
 	want := map[string]string{"job_hash": p.JobHash.String()}
 	if p.Quote != nil {
 		want["quote_hash"] = hashing.Bytes(p.Quote).String()
 	}
+
 	for name, value := range want {
 		t := ev.Tags.Find(name)
 		if t == nil && mayBeUnbound(p, ev) {
@@ -77,6 +80,7 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 			return bad("%s differs", name)
 		}
 	}
+
 	d := delivered{output: []byte(ev.Content)}
 	blobs, err := blobRefs(ev.Tags)
 	if err != nil {
@@ -105,12 +109,14 @@ func blobRefs(tags nostr.Tags) ([]blobRef, error) {
 		default:
 			continue
 		}
+
 		if err != nil {
 			return nil, err
 		}
 		total += ref.size
 		refs = append(refs, ref)
 	}
+
 	if len(refs) > blobsMax || total > blobTotal {
 		return nil, errors.New("too many or too large blobs")
 	}
@@ -165,6 +171,7 @@ func checkExpected(p Purchase) error {
 			return &MismatchError{"result", why}
 		}
 	}
+
 	return nil
 }
 
@@ -206,6 +213,7 @@ func checkOutput(p Purchase, signed *hashing.Digest, output []byte) (*schemas.Re
 	if err := req.CheckResult(res); err != nil {
 		return bad(err)
 	}
+
 	return res, nil
 }
 

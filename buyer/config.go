@@ -112,6 +112,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Signer == nil || cfg.Store == nil || cfg.Market == nil {
 		return nil, errors.New("buyer: signer, store and market are required")
 	}
+
 	for _, m := range cfg.Modes {
 		switch m {
 		case receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree:
@@ -119,12 +120,14 @@ func New(cfg Config) (*Client, error) {
 			return nil, fmt.Errorf("buyer: unknown payment mode %q", m)
 		}
 	}
+
 	if err := payments.CheckMsats(cfg.MaxEngagementMsats); err != nil {
 		return nil, fmt.Errorf("buyer: maximum of engagement fees: %w", err)
 	}
 	if err := checkRules(cfg.Approvals); err != nil {
 		return nil, fmt.Errorf("buyer: %w", err)
 	}
+
 	if len(cfg.Modes) == 0 {
 		cfg.Modes = []receipts.Mode{receipts.ModeHold, receipts.ModePostpay, receipts.ModeFree}
 	}

@@ -41,6 +41,7 @@ const courtesyTime = 2 * time.Second
 func (f *follower) waive(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, courtesyTime)
 	defer stop()
+
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err == nil && p.Cancel == nil {
 		var ev nostr.Event
@@ -48,6 +49,7 @@ func (f *follower) waive(ctx context.Context) {
 			err = f.c.cfg.Market.Send(ctx, ev)
 		}
 	}
+
 	if err != nil {
 		f.c.log.Warn("the provider was not told that nothing will be paid", "request", f.id, "err", err)
 	}
@@ -75,6 +77,7 @@ func (c *Client) GiveUp(ctx context.Context, requestID string) error {
 	if p.State != StatePaying {
 		return fmt.Errorf("no payment of it is under way, it is %s: %w", p.State, ErrConflict)
 	}
+
 	due, _ := p.due()
 	if c.cfg.Wallet != nil {
 		err := c.begunHere(ctx, *due)
@@ -88,6 +91,7 @@ func (c *Client) GiveUp(ctx context.Context, requestID string) error {
 			return err
 		}
 	}
+
 	if err := c.Cancel(ctx, requestID); err != nil {
 		c.log.Warn("the provider was not asked to stop", "request", requestID, "err", err)
 	}
@@ -127,6 +131,7 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 			c.log.Warn("engagement fee of a dropped purchase is still under way", "request", requestID, "payment_hash", pay.Hash)
 			return nil
 		}
+
 		if err := c.cfg.Store.Paid(ctx, requestID, pay); err != nil {
 			return fmt.Errorf("record engagement fee: %w", err)
 		}
@@ -134,6 +139,7 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 			return err
 		}
 	}
+
 	if p.State != StateRequested || p.Cancel == nil {
 		return nil
 	}

@@ -66,6 +66,7 @@ func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int6
 	if fee < 0 || fee > c.cfg.MaxEngagementMsats {
 		return 0, fmt.Errorf("%w: it is %d msats, and we pay %d at most", ErrEngagement, fee, c.cfg.MaxEngagementMsats)
 	}
+
 	return fee, nil
 }
 
@@ -98,12 +99,14 @@ func (f *follower) engaged(ctx context.Context) error {
 		return err
 	}
 	f.began = time.Time{} // its time for the job begins now
+
 	switch {
 	case p.Cancel != nil: // meanwhile
 		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
 	case f.lastWord != "":
 		return f.refused(ctx, p, f.lastWord)
 	}
+
 	if next := f.afterFee; next != nil {
 		f.afterFee = nil
 		return f.paymentRequired(ctx, p, *next)
@@ -139,6 +142,7 @@ func EngagementBundleOf(ctx context.Context, store Evidence, p Purchase) (*recei
 	if b.QuoteEvent, err = demandOf(ctx, store, p.RequestID, e.Quote, e.BOLT11); err != nil {
 		return nil, err
 	}
+
 	rec, err := receipts.ParseReceipt(b.Receipt)
 	if err != nil {
 		return nil, fmt.Errorf("stored receipt: %w", err)
@@ -166,11 +170,13 @@ func demandOf(ctx context.Context, store Evidence, requestID string, quote []byt
 	if err != nil {
 		return nil, err
 	}
+
 	for _, raw := range feedback {
 		ev, err := receipts.ParseEvent(raw, eventMax)
 		if err == nil && ev.Content == string(quote) && receipts.CheckQuoteEvent(ev, q, bolt11) == nil {
 			return ev.JSON(), nil
 		}
 	}
+
 	return nil, nil
 }

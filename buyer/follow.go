@@ -132,6 +132,7 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		f.network = node.Network
 		c.payer.Store(&node)
 	}
+
 	p, err := c.cfg.Store.Purchase(ctx, requestID)
 	if err != nil {
 		return Purchase{}, err
@@ -142,6 +143,7 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		}
 		return p, ended(p)
 	}
+
 	caller := ctx
 	ctx, stop := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ctx)
@@ -184,12 +186,14 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 		}
 		f.pay(ctx, p)
 	}
+
 	if err := f.listen(ctx, p); err != nil {
 		return err
 	}
 	if err := f.publish(ctx, p); err != nil {
 		return err
 	}
+
 	close(f.told)
 	if p.State == StatePaid {
 		f.paidAt = time.Now()
@@ -197,16 +201,19 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 			return err
 		}
 	}
+
 	ask := f.patience()
 	soon := f.c.cfg.AnswerTimeout / 6 // when whoever looks on is told that nothing came
 	answer := time.NewTimer(soon)
 	defer answer.Stop()
+
 	for waiting := false; ; {
 		if !f.asBefore {
 			if done, err := f.settleUp(ctx); done || err != nil {
 				return err
 			}
 		}
+
 		f.asBefore = false
 		var err error
 		select {
@@ -232,6 +239,7 @@ func (f *follower) run(ctx context.Context, p Purchase) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+
 		if err != nil {
 			return err
 		}
@@ -257,6 +265,7 @@ func (f *follower) silence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	quiet, here := time.Since(f.heard), p.Output != nil || p.SealedEvent != nil
 	late := !f.began.IsZero() && time.Since(f.began) > serveMost+runLimit(p)
 	switch {
@@ -281,5 +290,6 @@ func (f *follower) silence(ctx context.Context) error {
 		}
 		return ErrIncomplete
 	}
+
 	return nil
 }

@@ -20,6 +20,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 	if err := checkFeedback(ev); err != nil {
 		return f.reject(ev, err)
 	}
+
 	info := ""
 	if len(status) > 2 {
 		info = text.Clean(status[2])
@@ -29,6 +30,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 			return err
 		}
 	}
+
 	switch status[1] {
 	case "payment-required", "payment_required": // the latter is NDK's
 		return f.paymentRequired(ctx, p, ev)
@@ -55,6 +57,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		}
 		return f.refused(ctx, p, info)
 	}
+
 	return nil
 }
 
@@ -73,6 +76,7 @@ func checkFeedback(ev nostr.Event) error {
 	case d == domain.Reveal:
 		return nil
 	}
+
 	return domain.Allow(domain.Feedback, ev.Tags)
 }
 
@@ -112,6 +116,7 @@ func (f *follower) partial(ev nostr.Event) {
 	if json.Unmarshal([]byte(ev.Content), &part) != nil {
 		part.Text = ev.Content // any words, from other programs
 	}
+
 	switch {
 	case part.Text != "":
 		f.say("provider", "partial", 0, "", text.Clean(part.Text))
@@ -128,6 +133,7 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 	if p.Cancel != nil {
 		to = StateCanceled // as we asked
 	}
+
 	switch p.State {
 	case StateRequested:
 		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, to, info)
@@ -140,6 +146,7 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 			return f.c.cfg.Store.Close(ctx, f.id, to, "paid, no result: "+info)
 		}
 	}
+
 	return nil
 }
 

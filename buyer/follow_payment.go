@@ -54,6 +54,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err != nil {
 		return f.refuse(ctx, p, CodeBadOffer, err)
 	}
+
 	if !fee && o.quote.Mode == receipts.ModePostpay {
 		if !isHere(p, o) {
 			f.postpay = &ev // looked at again when the result is here
@@ -97,6 +98,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	if err != nil {
 		return err
 	}
+
 	return f.reserveAndPay(ctx, p, award)
 }
 
@@ -152,6 +154,7 @@ func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) e
 	case err != nil:
 		return fmt.Errorf("reserve budget: %w", err)
 	}
+
 	if award.Acceptance != nil { // without a quote there is nothing to accept
 		if err := f.c.sendAcceptance(ctx, p, award); err != nil {
 			f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
@@ -159,6 +162,7 @@ func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) e
 			f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), approvedBy(award.rule))
 		}
 	}
+
 	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
 		return err
 	}
@@ -185,12 +189,14 @@ func (c *Client) unlessPaid(ctx context.Context, check func(now time.Time) (offe
 	if err != nil {
 		return o, bad // for more than its time
 	}
+
 	switch pay, err := c.cfg.Wallet.LookupPayment(ctx, late.pay); {
 	case errors.Is(err, payments.ErrNotFound), err == nil && pay.State == payments.PaymentFailed:
 		return o, bad
 	case err != nil:
 		return o, fmt.Errorf("%w: %w", errWalletSilent, err)
 	}
+
 	return late, nil
 }
 

@@ -36,6 +36,7 @@ func (f *follower) listen(ctx context.Context, p Purchase) error {
 	})
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
+
 	for {
 		select {
 		case <-ready:
@@ -60,6 +61,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 	if p.Engagement != nil {
 		feeAcceptance = p.Engagement.Acceptance
 	}
+
 	for i, raw := range [][]byte{p.Request, feeAcceptance, p.Acceptance, p.Cancel} {
 		if raw == nil || i == 0 && (p.Cancel != nil || p.lapsed(time.Now())) {
 			continue
@@ -74,10 +76,12 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 				return err
 			}
 		}
+
 		if err := f.c.cfg.Market.Send(ctx, ev); err != nil && i == 0 && p.State == StateRequested && p.SealedEvent == nil {
 			return fmt.Errorf("publish request: %w", err)
 		}
 	}
+
 	if p.State == StateRequested && p.Cancel != nil {
 		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
 	}
@@ -107,6 +111,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	if f.seen[ev.ID] || ev.PubKey != p.Provider || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return nil
 	}
+
 	f.see(ev.ID)
 	f.heard = time.Now()
 	def(&f.began, f.heard)
@@ -123,6 +128,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 			return err
 		}
 	}
+
 	f.signed = raw
 	switch ev.Kind {
 	case kinds.Feedback:
@@ -136,5 +142,6 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 		}
 		return f.receipt(ctx, p, ev)
 	}
+
 	return nil
 }

@@ -18,6 +18,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if p.Output != nil {
 		return nil
 	}
+
 	switch commitment, err := commitmentOf(ev); {
 	case err != nil:
 		return f.reject(ev, err)
@@ -26,6 +27,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	case promised(p) == receipts.DeliverySealed || p.SealedEvent != nil:
 		return f.reject(ev, &MismatchError{"result", "it is not sealed, as the quote promised"})
 	}
+
 	d, err := f.c.checkResult(p, ev)
 	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.hash.String()) {
 		err = &MismatchError{"result", "quote_hash differs"}
@@ -35,6 +37,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	}
 	fetching, cancel := context.WithTimeout(ctx, f.c.cfg.ReceiptTimeout)
 	defer cancel()
+
 	contents, output, err := f.fetch(fetching, d)
 	if err != nil {
 		return f.unfetched(ctx, ev, err)
@@ -49,6 +52,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return f.reject(ev, err)
 	}
+
 	f.serving = true
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace && p.Attempt != nil
 	f.say("provider", "result", 0, res.OutputHash.String(), sizes(res.Canonical, len(d.blobs)))
@@ -73,11 +77,13 @@ func (f *follower) accept(ctx context.Context, event, output []byte, contents []
 	if f.postpay != nil && p.Attempt == nil {
 		return f.paymentRequired(ctx, p, *f.postpay)
 	}
+
 	for _, late := range slices.Clone(f.late) {
 		if err := f.receipt(ctx, p, late); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -112,6 +118,7 @@ func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, o
 		}
 		contents = append(contents, data)
 	}
+
 	return contents, output, nil
 }
 
@@ -140,10 +147,12 @@ func (f *follower) fetchOne(ctx context.Context, b blobRef, key *receipts.SealKe
 			}
 			err = errors.New("it has another hash")
 		}
+
 		if i == tries || errors.Is(err, ErrUnreachable) || f.waited+pause > f.c.cfg.ReceiptTimeout {
 			return nil, err
 		}
 		f.waited += pause
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -53,6 +53,7 @@ func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (co
 			inside = append(inside, t)
 		}
 	}
+
 	if hidden, err = json.Marshal(inside); err != nil {
 		return "", nil, nil, err
 	}
@@ -62,6 +63,7 @@ func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (co
 	if content, err = c.cfg.Cipher.NIP44Encrypt(ctx, peer, string(hidden)); err != nil {
 		return "", nil, nil, fmt.Errorf("encrypt request: %w", err)
 	}
+
 	return content, append(public, nostr.Tag{"encrypted"}), hidden, nil
 }
 
@@ -74,6 +76,7 @@ func (p Purchase) asked() (nostr.Event, error) {
 	if p.Hidden == nil {
 		return ev, nil
 	}
+
 	var inside nostr.Tags
 	if err := json.Unmarshal(p.Hidden, &inside); err != nil {
 		return ev, fmt.Errorf("stored request: %w", err)
@@ -119,6 +122,7 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 	if ev.Kind == c.cfg.Kinds.Receipt {
 		return c.revealEvent(ctx, p, ev, ev.Content)
 	}
+
 	text, err := c.decrypt(ctx, p, ev.Content)
 	if err != nil {
 		return ev, err
@@ -133,6 +137,7 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 	if t := inside.Find(hiddenTag); t != nil { // a quote, which the provider signed by itself
 		return c.signedInside(p, ev, t[1])
 	}
+
 	view.Content = ""
 	for _, t := range inside {
 		if len(t) >= 2 && t[0] == "content" {
@@ -141,6 +146,7 @@ func (c *Client) reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 			view.Tags = append(view.Tags, t)
 		}
 	}
+
 	return view, nil
 }
 
@@ -190,6 +196,7 @@ func boxKey(p Purchase, tags nostr.Tags) (*receipts.SealKey, error) {
 	if n, err := hex.Decode(secret[:], []byte(t[1][:min(len(t[1]), 2*len(secret))])); err != nil || n != len(secret) {
 		return nil, errors.New("key: is not 64 hex digits")
 	}
+
 	var bound [2]hashing.Digest
 	for i, name := range []string{"quote_hash", "output_hash"} {
 		t := tags.Find(name)
@@ -202,6 +209,7 @@ func boxKey(p Purchase, tags nostr.Tags) (*receipts.SealKey, error) {
 		}
 		bound[i] = d
 	}
+
 	key, err := receipts.NewSealKey(secret, bound[0], p.RequestID, bound[1])
 	return &key, err
 }

@@ -35,6 +35,7 @@ func InputOf(p Purchase) (Input, error) {
 			return Input{Event: &ev, Request: p.RequestID, Provider: p.Provider}, nil
 		}
 	}
+
 	var words schemas.TextResult
 	if p.SchemaID == string(schemas.TextGeneration) && json.Unmarshal(p.Output, &words) == nil {
 		return Input{Text: words.Text}, nil
@@ -82,6 +83,7 @@ func chainedFor(s *schemas.Schema, o Order, relays []string) (*schemas.Request, 
 	default:
 		tags = nostr.Tags{{"param", "schema", string(s.ID)}, {"output", "application/json"}}
 	}
+
 	var events []receipts.Event
 	for _, input := range o.Inputs {
 		tags = append(tags, input.tag(relays[0]))
@@ -89,6 +91,7 @@ func chainedFor(s *schemas.Schema, o Order, relays []string) (*schemas.Request, 
 			events = append(events, *input.Event)
 		}
 	}
+
 	kept := []byte(nil)
 	if len(events) > 0 {
 		kept = receipts.WriteInputs(events)
@@ -112,6 +115,7 @@ func readTags(tags nostr.Tags, provider string, inputs []byte) (receipts.TypedRe
 			return receipts.TypedRequest{}, err
 		}
 	}
+
 	typed, err := receipts.RequestOf(tags)
 	if err != nil {
 		if untyped, plain := receipts.UntypedOf(tags); plain == nil {

@@ -108,6 +108,7 @@ func (c *Client) AffordsDay(ctx context.Context, most int64) error {
 	if free := c.cfg.Limits.DayMsats - b.ReservedMsats - b.SpentMsats; most > free {
 		return &BudgetError{Limit: "day", WantMsats: most, FreeMsats: max(free, 0)}
 	}
+
 	return nil
 }
 
@@ -193,6 +194,7 @@ func checkRevealed(p Purchase, o Opened) error {
 	if got != *p.Member.Revealed || o.Seal.AgreementHash == nil || *o.Seal.AgreementHash != got {
 		return &MismatchError{"result", "its agreement_hash is not the one that was revealed before it was paid"}
 	}
+
 	return nil
 }
 

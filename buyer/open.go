@@ -29,12 +29,14 @@ import (
 // means that nobody had a valid offer within a minute (AnswerTimeout). tell may be nil.
 func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (Purchase, error) {
 	def(&o.Mode, receipts.ModeHold)
+
 	switch {
 	case o.Provider != "" || o.PayeeNode != "" || o.Announced != nil:
 		return Purchase{}, errors.New("an order for everybody names no provider")
 	case o.Mode != receipts.ModeHold && o.Mode != receipts.ModeFree:
 		return Purchase{}, fmt.Errorf("an order for everybody is in mode hold or free, not %s: others would pay for what one is paid for", o.Mode)
 	}
+
 	if tell == nil {
 		tell = func(Progress) {}
 	}
@@ -54,6 +56,7 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 			return Purchase{}, err
 		}
 	}
+
 	bids, err := c.validOffers(ctx, p, network, tell)
 	if err != nil {
 		return Purchase{}, err
@@ -78,6 +81,7 @@ func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
 	}
 	ctx, stop := context.WithTimeout(ctx, courtesyTime)
 	defer stop()
+
 	tags := nostr.Tags{{"e", p.RequestID}}
 	for _, b := range bids {
 		tags = append(tags, nostr.Tag{"p", b.provider})
@@ -123,6 +127,7 @@ func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.N
 	if err != nil {
 		return nil, err
 	}
+
 	return c.bestFirst(parent, p, bids)
 }
 
@@ -132,6 +137,7 @@ func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.N
 func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Event, network payments.Network, tell func(Progress), events <-chan nostr.Event, ready <-chan struct{}) ([]bid, error) {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
+
 	asked, told := false, 0
 	var bids []bid
 	for {
@@ -185,6 +191,7 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (m
 	if err := checkFeedback(ev); err != nil {
 		return 0, false, err
 	}
+
 	p.Provider = ev.PubKey
 	switch {
 	case status[1] == "payment-required" && c.cfg.Wallet != nil:
@@ -199,6 +206,7 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (m
 	case status[1] == "error" && len(status) > 2:
 		return 0, false, errors.New("it declines: " + status[2])
 	}
+
 	return 0, false, nil
 }
 
@@ -236,16 +244,19 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 	if err != nil {
 		return err
 	}
+
 	var keys []string
 	for _, b := range bids {
 		if b.of == nil {
 			keys = append(keys, b.provider)
 		}
 	}
+
 	found, err := scout.FindAmong(ctx, p.SchemaID, keys)
 	if err != nil {
 		return fmt.Errorf("rank the offers: %w", err)
 	}
+
 	for i, b := range bids {
 		if b.of != nil {
 			continue
@@ -258,5 +269,6 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 		of.MinuteMsats, of.CostMsats = map[string]int64{p.SchemaID: b.msats}, b.msats
 		bids[i].of = &of
 	}
+
 	return nil
 }

@@ -132,6 +132,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if err := c.needsWallet(&o); err != nil {
 		return Purchase{}, err
 	}
+
 	fee, err := c.engagementFor(o, req, o.Judged)
 	if err != nil {
 		return Purchase{}, err
@@ -142,6 +143,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 			bid = min(bid, price+fee)
 		}
 	}
+
 	def(&o.TTL, time.Hour)
 	now := time.Now().UTC()
 	relays := c.cfg.Market.Relays()
@@ -172,10 +174,12 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 			return Purchase{}, err
 		}
 	}
+
 	ev, raw, err := c.signWorked(ctx, tags, content, workFor(o))
 	if err != nil {
 		return Purchase{}, err
 	}
+
 	return Purchase{
 		RequestID: ev.ID, Provider: o.Provider, SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
@@ -208,6 +212,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	if p.State.Terminal() {
 		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
 	}
+
 	ev, raw, err := c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
 	if err != nil {
 		return err
@@ -218,12 +223,14 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	if err := c.cfg.Market.Send(ctx, ev); err != nil {
 		return fmt.Errorf("publish cancellation: %w", err)
 	}
+
 	if p.State == StateRequested {
 		err := c.cfg.Store.CloseUnpaid(ctx, requestID, StateCanceled, canceledText(p))
 		if err != nil && !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -277,6 +284,7 @@ func (c *Client) signWorked(ctx context.Context, tags nostr.Tags, content string
 		ev.Tags = append(tags, nonce)
 		return c.signed(ctx, ev)
 	}
+
 	return c.signed(ctx, nostr.Event{Kind: c.cfg.Kinds.Request, CreatedAt: nostr.Now(), Tags: tags, Content: content})
 }
 
@@ -296,6 +304,7 @@ func OrderOf(p Purchase) (Order, error) {
 		Provider: p.Provider, SchemaID: p.SchemaID, Input: req.Canonical, MaxMsats: p.MaxMsats,
 		Delivery: receipts.DeliveryPlain, PayeeNode: p.PayeeNode, Plain: p.Plain, Encrypt: p.Hidden != nil,
 	}
+
 	for _, t := range ev.Tags {
 		if len(t) < 3 || t[0] != "param" {
 			continue
@@ -307,5 +316,6 @@ func OrderOf(p Purchase) (Order, error) {
 			o.Delivery = receipts.Delivery(t[2])
 		}
 	}
+
 	return o, nil
 }

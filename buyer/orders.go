@@ -83,6 +83,7 @@ func (c *Client) PlaceOrder(ctx context.Context, o Order, first Candidate) (Purc
 	if err := c.cfg.Store.AddOrder(ctx, wanted, p); err != nil {
 		return Purchase{}, fmt.Errorf("store order: %w", err)
 	}
+
 	return p, nil
 }
 
@@ -102,8 +103,10 @@ func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Pr
 	if err != nil {
 		return Purchase{}, err
 	}
+
 	r := &orderRun{c: c, ctx: ctx}
 	defer r.courtesies.Wait()
+
 	if err := json.Unmarshal(order.Wanted, &r.wanted); err != nil {
 		return Purchase{}, fmt.Errorf("stored order: %w", err)
 	}
@@ -125,6 +128,7 @@ func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Pr
 		if !p.unserved() || len(order.Requests) >= requestsMax {
 			return p, errors.Join(err, c.cfg.Store.EndOrder(ctx, order.ID))
 		}
+
 		next, found, nextErr := r.next(ctx)
 		switch {
 		case nextErr != nil:
@@ -132,6 +136,7 @@ func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Pr
 		case !found:
 			return p, errors.Join(err, c.cfg.Store.EndOrder(ctx, order.ID))
 		}
+
 		tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "next", Text: p.Reason})
 		if order, err = r.ask(ctx, next); err != nil {
 			return p, fmt.Errorf("%w: %w", ErrOrderOpen, err)
@@ -214,6 +219,7 @@ func (f *follower) unserved(ctx context.Context) (again <-chan time.Time, err er
 	case len(f.events) > 0:
 		return time.After(time.Millisecond), nil // its answer is among them, perhaps
 	}
+
 	return nil, f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider did not answer in %v", time.Since(f.askedAt).Round(100*time.Millisecond)))
 }
 
@@ -241,6 +247,7 @@ func (r *orderRun) others(ctx context.Context) ([]Candidate, error) {
 	for _, was := range r.order.Requests {
 		asked[was.Provider] = true
 	}
+
 	rest := []Candidate{}
 	for _, x := range list {
 		if x.Refusal == nil && !asked[x.Provider] {
@@ -248,6 +255,7 @@ func (r *orderRun) others(ctx context.Context) ([]Candidate, error) {
 			rest = append(rest, x)
 		}
 	}
+
 	return rest, nil
 }
 
@@ -299,6 +307,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 		tags[i] = nostr.Tag{"p", x.Provider}
 		asked[x.Provider] = true
 	}
+
 	ev, _, err := c.sign(ctx, kinds.Ping, domain.Ping, tags, "")
 	if err != nil {
 		return nil, err
@@ -306,6 +315,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
+
 	g, gctx := errgroup.WithContext(ctx)
 	pongs, ready := make(chan string, len(list)), make(chan struct{}, 1)
 	filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{"e": {ev.ID}}}
@@ -325,6 +335,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 			}
 		})
 	})
+
 	here := map[string]bool{}
 	for sent := false; gctx.Err() == nil && !here[list[0].Provider] && len(here) < len(asked); {
 		select {
@@ -342,6 +353,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 		case <-gctx.Done():
 		}
 	}
+
 	stop()
 	_ = g.Wait() // who is not heard counts as absent
 	return here, nil

@@ -55,6 +55,7 @@ func (f *follower) seeThrough(ctx context.Context, p Purchase) (payments.Payment
 		if ctx.Err() != nil {
 			return payments.Payment{}, ctx.Err()
 		}
+
 		f.c.log.Warn("payment state not known, asking again", "request", p.RequestID, "payment_hash", hash, "in", pause, "err", err)
 		select {
 		case <-time.After(pause):
@@ -88,6 +89,7 @@ func (f *follower) attempt(ctx context.Context, p Purchase, due *Attempt, bolt11
 		case <-ctx.Done():
 			return payments.Payment{}, ctx.Err()
 		}
+
 		if err := c.cfg.Store.SetSent(ctx, p.RequestID, hash); err != nil {
 			return payments.Payment{}, fmt.Errorf("record that the payment is sent: %w", err)
 		}
@@ -106,6 +108,7 @@ func (f *follower) attempt(ctx context.Context, p Purchase, due *Attempt, bolt11
 	case err != nil:
 		return payments.Payment{}, fmt.Errorf("look up payment: %w", err)
 	}
+
 	return c.cfg.Wallet.TrackPayment(ctx, hash)
 }
 
@@ -146,6 +149,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 		}
 		return f.cameBack(ctx)
 	}
+
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err != nil {
 		return err
@@ -157,6 +161,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if err := f.c.cfg.Store.Paid(ctx, f.id, pay); err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}
+
 	if due.Purpose != string(receipts.PurposeEngagement) {
 		f.paidAt = time.Now()
 	}
@@ -180,6 +185,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if f.lastWord != "" { // it was said before we knew that the money was gone
 		return f.refused(ctx, p, f.lastWord)
 	}
+
 	return nil
 }
 
@@ -194,6 +200,7 @@ func (f *follower) cameBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	due, _ := p.due()
 	switch {
 	case p.Cancel != nil:
@@ -201,6 +208,7 @@ func (f *follower) cameBack(ctx context.Context) error {
 	case f.lastWord == "" && due != nil && time.Since(due.ReservedAt) > payTimeout: // it was held, not without a route
 		reason = CodeNoAnswer + ": the payment was held, nothing came for it, and it came back: " + f.back.FailureReason
 	}
+
 	f.say("wallet", "payment_failed", f.back.AmountMsats, f.back.Hash.String(), reason)
 	if err := f.c.cfg.Store.Unpaid(ctx, f.id, *f.back, to, reason); err != nil || f.lastWord != "" {
 		return err
@@ -224,6 +232,7 @@ func (f *follower) settleUp(ctx context.Context) (done bool, err error) {
 		f.say("buyer", doneWord(p), 0, "", p.ReceiptID)
 		return true, nil
 	}
+
 	return f.withoutReceipt(ctx, p)
 }
 

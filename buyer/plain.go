@@ -122,6 +122,7 @@ func (p Purchase) Bound() bool {
 	if ev.Tags.Find("commitment") != nil {
 		return true // opened and checked before it was stored
 	}
+
 	job, output := ev.Tags.Find("job_hash"), ev.Tags.Find("output_hash")
 	return job != nil && output != nil && job[1] == p.JobHash.String() && output[1] == hashing.Bytes(p.Output).String()
 }
@@ -190,6 +191,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 	if err != nil {
 		return err
 	}
+
 	wallet, err := f.c.paysFrom(ctx)
 	if err != nil {
 		return err
@@ -219,6 +221,7 @@ func (c *Client) checkBare(p Purchase, ev nostr.Event, network payments.Network)
 	if err != nil {
 		return bad("%v", err)
 	}
+
 	switch asked := strconv.FormatInt(inv.AmountMsats, 10); {
 	case inv.AmountMsats <= 0:
 		return bad("it names no amount")
@@ -233,6 +236,7 @@ func (c *Client) checkBare(p Purchase, ev nostr.Event, network payments.Network)
 	case !time.Now().Before(inv.ExpiresAt()):
 		return bad("it has expired")
 	}
+
 	if err := inv.CheckLock(plainBlocks); err != nil {
 		return bad("%v", err)
 	}
@@ -255,12 +259,14 @@ func (f *follower) withoutReceipt(ctx context.Context, p Purchase) (done bool, e
 	case p.State == StateRequested && p.Plain && f.ended:
 		reason = "without receipt: it names a price and sent no invoice, so nothing was paid"
 	}
+
 	if reason == "" {
 		return false, nil
 	}
 	if err := f.c.cfg.Store.Close(ctx, f.id, StateDone, reason); err != nil {
 		return false, fmt.Errorf("close purchase: %w", err)
 	}
+
 	f.say("buyer", "done_unproved", 0, "", reason)
 	return true, nil
 }

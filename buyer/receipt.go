@@ -24,6 +24,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		f.judgeLater(ev)
 		return nil
 	}
+
 	raw, err := ev.MarshalJSON()
 	if err != nil {
 		return err
@@ -42,6 +43,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 			return nil
 		}
 	}
+
 	if bad := failedClaims(p, report, onChain); bad != "" {
 		return f.reject(ev, &MismatchError{what, bad})
 	}
@@ -49,6 +51,7 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, purpose, report.ReceiptID, raw); err != nil {
 		return fmt.Errorf("store %s: %w", what, err)
 	}
+
 	told := report.ReceiptID
 	if purpose == receipts.PurposeEngagement {
 		told += " (engagement fee)"
@@ -92,6 +95,7 @@ func (f *follower) paidOnChain(ctx context.Context, p Purchase, receipt nostr.Ev
 	if p.Payment != nil && p.Payment.Hash == hash {
 		return namesOutput(rec, *p.Payment), nil
 	}
+
 	pay, err := f.c.cfg.Wallet.LookupPayment(ctx, hash)
 	switch {
 	case errors.Is(err, payments.ErrNotFound):
@@ -99,6 +103,7 @@ func (f *follower) paidOnChain(ctx context.Context, p Purchase, receipt nostr.Ev
 	case err != nil:
 		return false, fmt.Errorf("look up what was paid on the chain: %w", err)
 	}
+
 	return namesOutput(rec, pay), nil
 }
 

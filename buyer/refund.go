@@ -63,6 +63,7 @@ func (c *Client) refundTags(ctx context.Context, o Order, bidMsats int64) (nostr
 			return nil, nil
 		}
 	}
+
 	return nostr.Tags{{"param", "refund", to}}, nil
 }
 
@@ -77,6 +78,7 @@ func (c *Client) checkRefund(ctx context.Context, text string) error {
 		_, err = bip21.Parse(text, node.Network)
 		return err
 	}
+
 	if strings.Contains(text, "@") {
 		_, _, err := payments.ParseAddress(text)
 		return err
@@ -84,6 +86,7 @@ func (c *Client) checkRefund(ctx context.Context, text string) error {
 	if tapassets.IsAddress(text) {
 		return tapassets.Refuse(text)
 	}
+
 	inv, err := bolt11.Decode(text)
 	if err != nil {
 		return fmt.Errorf("not a BOLT11 invoice: %w", err)
@@ -97,12 +100,14 @@ func (c *Client) checkRefund(ctx context.Context, text string) error {
 			return fmt.Errorf("%w: the invoice is for %s, our wallet for %s", payments.ErrWrongNetwork, inv.Network, node.Network)
 		}
 	}
+
 	switch {
 	case inv.AmountMsats < 1:
 		return errors.New("the invoice names no amount")
 	case time.Until(inv.ExpiresAt()) < time.Hour:
 		return errors.New("the invoice expires within the hour")
 	}
+
 	return nil
 }
 
@@ -203,6 +208,7 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 	}
 	patience := time.NewTimer(c.cfg.RefundTimeout)
 	defer patience.Stop()
+
 	for {
 		inv, err := c.cameBack(ctx, named)
 		switch {
@@ -224,6 +230,7 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 			say("refund_pending", inv, "it waits for blocks")
 			return p, nil
 		}
+
 		select {
 		case <-time.After(refundPoll):
 		case <-patience.C:

@@ -49,18 +49,21 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	if p.SealedEvent != nil {
 		return nil
 	}
+
 	switch {
 	case !askedSealed(p) || promised(p) == receipts.DeliveryPlain:
 		return f.reject(ev, &MismatchError{"result", "it is sealed, which was not agreed on"})
 	case f.free != nil || askedMode(p) == receipts.ModeFree:
 		return f.reject(ev, &MismatchError{"result", "it is sealed, and no payment of a free job opens it"})
 	}
+
 	d, err := f.c.checkResult(p, ev)
 	if err != nil {
 		return f.reject(ev, err)
 	}
 	fetching, cancel := context.WithTimeout(ctx, f.c.cfg.ReceiptTimeout)
 	defer cancel()
+
 	contents, _, err := f.fetch(fetching, d)
 	if err != nil {
 		return f.unfetched(ctx, ev, err)
@@ -74,6 +77,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 			return f.reject(ev, &MismatchError{"result", text.Clean(err.Error())})
 		}
 	}
+
 	f.early = !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
 	if err := f.c.cfg.Store.SetSealed(ctx, f.id, f.signed, contents); err != nil {
 		return fmt.Errorf("store sealed result: %w", err)
@@ -85,6 +89,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	if f.postpay != nil {
 		return f.paymentRequired(ctx, p, *f.postpay)
 	}
+
 	return f.unseal(ctx, p)
 }
 
@@ -115,6 +120,7 @@ func (f *follower) unseal(ctx context.Context, p Purchase) error {
 	if err == nil {
 		err = checkRevealed(p, o)
 	}
+
 	var bad *MismatchError
 	switch {
 	case errors.Is(err, receipts.ErrFalseBox), errors.As(err, &bad):
@@ -123,6 +129,7 @@ func (f *follower) unseal(ctx context.Context, p Purchase) error {
 	case err != nil:
 		return fmt.Errorf("open the sealed result: %w", err)
 	}
+
 	f.say("buyer", "opened", 0, o.Seal.OutputHash.String(), sizes(o.Output, len(o.Contents)))
 	return f.accept(ctx, p.SealedEvent, o.Output, append(o.Contents, o.Document))
 }
@@ -152,6 +159,7 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 	if err != nil {
 		return Opened{}, err
 	}
+
 	var boxes [][]byte
 	for _, ref := range boxesOf(refs) {
 		box, err := store.Content(ctx, ref.digest)
@@ -160,6 +168,7 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 		}
 		boxes = append(boxes, box)
 	}
+
 	key, err := receipts.NewSealKey(p.Payment.Preimage, hashing.Bytes(p.Quote), p.RequestID, *commitment)
 	if err != nil {
 		return Opened{}, err
@@ -168,6 +177,7 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 	if o.Seal, o.Document, o.Contents, err = key.OpenAll(boxes); err != nil {
 		return o, err
 	}
+
 	var inside []blobRef
 	for i, part := range o.Seal.Contents {
 		inside = append(inside, blobRef{role: part.Role, digest: part.Digest, size: part.Size})
@@ -175,6 +185,7 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 			o.Output = o.Contents[i]
 		}
 	}
+
 	res, err := checkOutput(p, &o.Seal.OutputHash, o.Output)
 	if err != nil {
 		return o, err

@@ -43,6 +43,7 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 		p.log.Error("record acceptance", "request", job.RequestID, "err", err)
 		return
 	}
+
 	p.wake(job.RequestID)
 }
 
@@ -56,6 +57,7 @@ func checkAcceptance(c *Charge, raw []byte) error {
 	if ev.CreatedAt > time.Now().Unix() {
 		return fmt.Errorf("it is dated %d s ahead of our clock", ev.CreatedAt-time.Now().Unix())
 	}
+
 	quote, err := receipts.ParseQuote(c.Quote)
 	if err != nil {
 		return err

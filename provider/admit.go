@@ -24,11 +24,13 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if p.cfg.Withdrawn != nil && p.cfg.Withdrawn(offer.SchemaID) != "" { // why is the seller's affair
 		return Job{}, nil, because(CodeAgentUnavailable, "what does these jobs is down; ask again later, or another provider")
 	}
+
 	if p.cfg.Takes != nil {
 		if err := p.cfg.Takes(offer.SchemaID, req.Canonical); err != nil {
 			return Job{}, nil, because(CodeInvalidInput, err.Error())
 		}
 	}
+
 	terms, err := receipts.TermsOf(ev.Tags)
 	if err != nil {
 		return Job{}, nil, because(CodeInvalidInput, err.Error())
@@ -46,6 +48,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if err := p.gate.IsFreeEnough(ev, mode); err != nil {
 		return Job{}, nil, reasonOf(err)
 	}
+
 	price, ok := offer.Table().For(req)
 	if !ok {
 		return Job{}, nil, because(CodeOverResources, fmt.Sprintf("max_tokens: at most %d here", offer.MaxOutputTokens))
@@ -61,6 +64,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 				"the price is %d msats, and what carries payments to this provider carries no less than %d; ask for more in one job", price, p.cfg.LeastMsats))
 		}
 	}
+
 	if terms.HasBid && price > terms.Bid-fee {
 		text := fmt.Sprintf("the price is %d msats, the bid %d", price, terms.Bid)
 		if fee > 0 {
@@ -68,6 +72,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		}
 		return Job{}, nil, because(CodeBidTooLow, text)
 	}
+
 	ttl, err := p.gate.Enter(ctx, ev.ID, ev.PubKey, mode, fee > 0)
 	if err != nil {
 		if !errors.As(err, new(*job.Refusal)) {
@@ -102,6 +107,7 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 	if n := receipts.InputTokens(req); n > int64(p.limits.ContextTokens) {
 		return nil, Offer{}, because(CodeOverResources, fmt.Sprintf("the request counts %d tokens (4 bytes each), at most %d are taken here", n, p.limits.ContextTokens))
 	}
+
 	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		if err := sr.CheckSource(p.cfg.Images.Fetches); err != nil {
 			return nil, Offer{}, because(CodeInvalidInput, err.Error())
@@ -112,11 +118,13 @@ func (p *Provider) typed(ev nostr.Event) (*schemas.Request, Offer, Reason) {
 		if err := sr.CheckImage(p.cfg.Images.HostDigest, p.cfg.Images.Registered); err != nil {
 			return nil, Offer{}, because(CodeImageNotAvailable, err.Error())
 		}
+
 		r := sr.Sandbox.Resources
 		if r.MemoryMB > p.limits.MemoryMB || r.CPUs > p.limits.CPUs {
 			return nil, Offer{}, because(CodeOverResources, fmt.Sprintf("at most %d MiB of memory and %g processors here", p.limits.MemoryMB, p.limits.CPUs))
 		}
 	}
+
 	return req, p.cfg.Offers[i], Reason{}
 }
 

@@ -38,6 +38,7 @@ func votes(terms receipts.RequestTerms, req *schemas.Request) Reason {
 	default:
 		return Reason{}
 	}
+
 	if v := req.Verification(); v.Redundancy >= 2 && v.Adjudication == want {
 		return Reason{}
 	}
@@ -87,6 +88,7 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 		p.log.Debug("closing dropped", "event", ev.ID, "err", err)
 		return
 	}
+
 	for _, r := range c.Results {
 		if r.Provider != p.key {
 			continue
@@ -98,6 +100,7 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 		if !p.seen.Add("reveal/" + r.RequestID) {
 			continue
 		}
+
 		if err := p.openCommit(ctx, job); err != nil {
 			p.seen.Remove("reveal/" + r.RequestID)
 			p.log.Error("reveal", "request", job.RequestID, "err", err)
@@ -151,6 +154,7 @@ func (p *Provider) openCommit(ctx context.Context, job Job) error {
 	if err := p.cfg.Store.Enqueue(ctx, out); err != nil {
 		return err
 	}
+
 	p.pub.Send(out)
 	p.log.Info("revealed", "request", job.RequestID, "agreement_hash", *job.Result.AgreementHash)
 	return nil

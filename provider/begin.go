@@ -25,21 +25,25 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	if job.Run >= p.limits.Runs {
 		return p.giveBack(ctx, job, StateFailed, because(CodeNodeRestart, fmt.Sprintf("no run of %d lasted", job.Run)))
 	}
+
 	if delivered, err := p.deliveredBefore(ctx, job, deadline); err != nil {
 		return err
 	} else if delivered {
 		return p.closeDelivered(ctx, job)
 	}
+
 	if !time.Now().Before(deadline) { // after an outage, say
 		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "the job's deadline passed"))
 	}
 	wait, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
+
 	select {
 	case <-sig.cancel: // before a slot that is free too
 		return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before the run"))
 	default:
 	}
+
 	leave, got := p.gate.Slot(wait, job, sig.cancel)
 	switch {
 	case got:
@@ -50,6 +54,7 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 	default:
 		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "no free slot in time"))
 	}
+
 	err = p.run(wait, job, sig, deadline)
 	leave()
 	if v := (*verdict)(nil); errors.As(err, &v) {
@@ -106,6 +111,7 @@ func (p *Provider) deadline(ctx context.Context, job Job, sig *jobSignal) (time.
 	if inv.State != payments.InvoiceHeld {
 		return time.Time{}, because(CodePaymentLost, "the held payment is "+string(inv.State)), nil
 	}
+
 	held := inv.SettleBy.Add(-p.limits.HoldMargin)
 	if time.Until(held) < limit {
 		return time.Time{}, because(CodeDeadline, "the payment cannot be held long enough"), nil

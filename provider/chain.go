@@ -90,6 +90,7 @@ func (p *Provider) late(ctx context.Context, job Job) {
 	if came == 0 {
 		return
 	}
+
 	if err := p.owe(ctx, job, came); err != nil {
 		p.log.Error("record late money", "request", job.RequestID, "msats", came, "err", err)
 		p.storeTrouble(err)

@@ -71,12 +71,14 @@ func (p *Provider) lapse(ctx context.Context, job Job, c *Charge, sig *jobSignal
 		return err
 	}
 	p.gate.Leave(job.RequestID)
+
 	select {
 	case <-sig.wake:
 	case <-time.After(p.limits.LookupEvery):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 

@@ -203,16 +203,19 @@ func (c *Config) validate() error {
 	case len(c.Offers) == 0:
 		return errors.New("provider: nothing is on offer")
 	}
+
 	for _, kind := range c.Kinds.Also {
 		if kind < kinds.FirstRequest || kind > kinds.LastRequest {
 			return fmt.Errorf("provider: kind %d is no request's", kind)
 		}
 	}
+
 	switch c.Access.Trust {
 	case TrustNobody, TrustFollows, TrustFollows2:
 	default:
 		return fmt.Errorf("provider: access: unknown trust %q", c.Access.Trust)
 	}
+
 	if err := c.Lifecycle.Kinds.Check(); err != nil {
 		return fmt.Errorf("provider: %w", err)
 	}
@@ -222,11 +225,13 @@ func (c *Config) validate() error {
 	if c.Refunds != nil && (c.Refunds.Wallet == nil || payments.CheckMsats(c.Refunds.MaxFeeMsats) != nil) {
 		return errors.New("provider: refunds need a wallet and a fee limit")
 	}
+
 	for _, o := range c.Offers {
 		if err := c.checkOffer(o); err != nil {
 			return fmt.Errorf("offer %s: %w", o.SchemaID, err)
 		}
 	}
+
 	return nil
 }
 
@@ -238,6 +243,7 @@ func (c *Config) checkOffer(o Offer) error {
 	if len(o.Modes) == 0 {
 		return errors.New("no payment mode")
 	}
+
 	for _, m := range o.Modes {
 		switch m {
 		case receipts.ModeFree:
@@ -252,5 +258,6 @@ func (c *Config) checkOffer(o Offer) error {
 			return fmt.Errorf("unknown payment mode %q", m)
 		}
 	}
+
 	return nil
 }

@@ -50,6 +50,7 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 	if !enough {
 		return p.undelivered(ctx, job, sig, end)
 	}
+
 	switch job.Mode {
 	case receipts.ModeFree:
 		err := p.close(ctx, job, StateSucceeded, Reason{})
@@ -63,6 +64,7 @@ func (p *Provider) deliver(ctx context.Context, job Job, sig *jobSignal) error {
 	case receipts.ModePostpay:
 		return p.awaitPostpay(ctx, job, sig)
 	}
+
 	return p.settleHold(ctx, job, sig)
 }
 
@@ -76,10 +78,12 @@ func (p *Provider) deliverBy(ctx context.Context, job Job) (time.Time, error) {
 	default:
 		return job.StateAt.Add(deliverFor), nil
 	}
+
 	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("look up held invoice: %w", err)
 	}
+
 	switch {
 	case underpaid(inv, job.PriceMsats):
 		err = p.lost(ctx, job, inv)
@@ -90,6 +94,7 @@ func (p *Provider) deliverBy(ctx context.Context, job Job) (time.Time, error) {
 	default:
 		return job.StateAt.Add(deliverFor), nil
 	}
+
 	if err == nil {
 		err = p.pub.Withdraw(ctx, job.Result.EventID)
 	}
@@ -103,14 +108,17 @@ func (p *Provider) undelivered(ctx context.Context, job Job, sig *jobSignal, end
 	if paysFirst(job.Mode) {
 		given = nil // the deal stands
 	}
+
 	select {
 	case <-given:
 		return p.withhold(ctx, job, sig, StateCanceled, because(CodeCanceled, "by the buyer, before the result was delivered"))
 	default:
 	}
+
 	if !time.Now().Before(end) {
 		return p.withhold(ctx, job, sig, StateFailed, because(CodeDeadline, "the result could not be delivered in time"))
 	}
+
 	no, err := p.refusalOf(ctx, job, sig)
 	switch {
 	case err != nil:
@@ -120,15 +128,18 @@ func (p *Provider) undelivered(ctx context.Context, job Job, sig *jobSignal, end
 	case no == refusedAsIs:
 		return p.reword(ctx, job, sig)
 	}
+
 	if time.Since(job.StateAt) > placeTTL {
 		p.gate.Leave(job.RequestID) // it goes on, but in nobody's way
 	}
+
 	select {
 	case <-given:
 	case <-sig.wake: // an answer came, or the invoice changed
 	case <-time.After(min(p.limits.LookupEvery, time.Until(end))):
 	case <-ctx.Done():
 	}
+
 	sig.stay(job)
 	return ctx.Err()
 }
@@ -151,6 +162,7 @@ func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refu
 	if err != nil {
 		return notRefused, err
 	}
+
 	tries, refused := 0, map[string]bool{}
 	for _, a := range acks {
 		switch {
@@ -163,6 +175,7 @@ func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refu
 			refused[a.Relay] = true
 		}
 	}
+
 	asked := p.cfg.Market.Relays()
 	switch {
 	case tries >= publish.SignTries:
@@ -170,12 +183,14 @@ func (p *Provider) refusalOf(ctx context.Context, job Job, sig *jobSignal) (refu
 	case len(refused) == 0:
 		return notRefused, nil
 	}
+
 	if _, _, _, shorter, err := p.shorterResult(job); err != nil || shorter {
 		return refusedAsIs, err
 	}
 	if slices.ContainsFunc(asked, func(url string) bool { return !refused[url] }) {
 		return notRefused, nil // one that was not heard yet may take it
 	}
+
 	return refusedAtAll, nil
 }
 
@@ -239,11 +254,13 @@ func (p *Provider) retract(ctx context.Context, job Job, sig *jobSignal) (has bo
 		stop()
 		has = slices.ContainsFunc(found, func(ev nostr.Event) bool { return ev.ID == id })
 	}
+
 	if has {
 		p.taken(sig, id)
 		p.pub.Restore(id)
 		sig.stay(job)
 	}
+
 	return has, err
 }
 
@@ -259,6 +276,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 		// meanwhile both would have it.
 		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "the result was delivered, and the held payment not settled in time"))
 	}
+
 	if inv.State == payments.InvoiceHeld {
 		if err := p.cfg.Wallet.SettleInvoice(ctx, p.preimage(job.RequestID, &job.Charge)); err != nil {
 			return fmt.Errorf("settle: %w", err)
@@ -267,6 +285,7 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 			return fmt.Errorf("look up settled invoice: %w", err)
 		}
 	}
+
 	switch {
 	case underpaid(inv, job.PriceMsats):
 		return p.lost(ctx, job, inv)
@@ -275,11 +294,13 @@ func (p *Provider) settleHold(ctx context.Context, job Job, sig *jobSignal) erro
 	case inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, &job.Charge, sig, payment(inv))
 	}
+
 	select { // told to settle, and does not show it yet
 	case <-sig.wake:
 	case <-time.After(settlePoll):
 	case <-ctx.Done():
 	}
+
 	return ctx.Err()
 }
 
@@ -304,16 +325,19 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	case !time.Now().Before(job.ExpiresAt):
 		return p.lapse(ctx, job, &job.Charge, sig)
 	}
+
 	wait := p.limits.LookupEvery
 	if left := time.Until(job.ExpiresAt); left > 0 {
 		wait = min(wait, left)
 	}
+
 	// A buyer that cancels now has nothing but boxes, and says that it will not
 	// open them: a panel did not take them. In the clear it has the result.
 	given := sig.cancel
 	if !isSealed(job) {
 		given = nil
 	}
+
 	select {
 	case <-given:
 		return p.cfg.Wallet.CancelInvoice(ctx, job.PaymentHash)
@@ -322,6 +346,7 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	return nil
 }
 
@@ -356,6 +381,7 @@ func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSign
 	p.tell(settlement(job, c.Purpose, pay, issued))
 	p.pub.Send(issued.Out...)
 	p.log.Info("settled", "request", job.RequestID, "for", c.Purpose, "msats", pay.PaidMsats)
+
 	switch {
 	case c.Purpose == receipts.PurposeEngagement:
 		if !paysFirst(job.Mode) {
@@ -364,6 +390,7 @@ func (p *Provider) settled(ctx context.Context, job Job, c *Charge, sig *jobSign
 	case outpoints(job) != "": // more may have come than the price
 		p.refunds.Begin(ctx, job.RequestID)
 	}
+
 	return nil
 }
 
@@ -377,11 +404,13 @@ func (s *jobSignal) awaitAcceptance(ctx context.Context, purpose receipts.Purpos
 	if wait <= 0 {
 		return false
 	}
+
 	select {
 	case <-s.wake:
 	case <-time.After(wait):
 	case <-ctx.Done():
 	}
+
 	return true
 }
 
@@ -407,6 +436,7 @@ func (p *Provider) issue(ctx context.Context, job Job, c *Charge, pay Payment, i
 			return Issued{}, fmt.Errorf("stored acceptance: %w", err)
 		}
 	}
+
 	if c.Purpose == receipts.PurposeEngagement {
 		rec, signed, queued, err := p.signReceipt(ctx, job, ev)
 		return Issued{ReceiptID: rec.ReceiptID, Receipt: []byte(signed.Content), Out: []OutEvent{queued}}, err

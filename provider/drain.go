@@ -43,6 +43,7 @@ func (p *Provider) withdrawn() []string {
 func (p *Provider) serveAdmission(ctx context.Context) error {
 	tick := time.NewTicker(admissionLook)
 	defer tick.Stop()
+
 	said := p.withdrawn()
 	seen, since := said, time.Now()
 	for last := p.gate.State(); ; {
@@ -51,6 +52,7 @@ func (p *Provider) serveAdmission(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+
 		now, withdrawn := p.gate.State(), p.withdrawn()
 		if !slices.Equal(withdrawn, seen) {
 			seen, since = withdrawn, time.Now()
@@ -64,6 +66,7 @@ func (p *Provider) serveAdmission(ctx context.Context) error {
 				p.log.Error("announce", "err", err)
 			}
 		}
+
 		if now != AdmissionDraining {
 			continue
 		}

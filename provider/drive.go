@@ -22,6 +22,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 	id := job.RequestID
 	log := p.log.With("request", id)
 	sig.stands = &job
+
 	canceled := sig.cancel
 	for pause := time.Second; ; {
 		var err error
@@ -30,6 +31,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 		} else {
 			job, err = p.cfg.Store.Job(ctx, id)
 		}
+
 		if err == nil && job.State.Terminal() {
 			if job.Reason.Code == CodePaymentUnknown {
 				p.awaitAnswer(ctx, job, sig)
@@ -37,9 +39,11 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 			p.late(ctx, job)
 			return
 		}
+
 		if err == nil {
 			err = p.step(ctx, job, sig)
 		}
+
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -47,6 +51,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 			pause = time.Second
 			continue
 		}
+
 		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
 		p.storeTrouble(err)
 		if job.State == StateQuoted && !time.Now().Before(job.ExpiresAt) {
@@ -61,10 +66,12 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 				continue
 			}
 		}
+
 		wake := sig.wake
 		if errors.As(err, new(*RunError)) {
 			wake = nil // news from relays and wallet mends no agent
 		}
+
 		select {
 		case <-time.After(pause):
 		case <-canceled:
@@ -73,6 +80,7 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 		case <-ctx.Done():
 			return
 		}
+
 		pause = min(2*pause, 30*time.Second)
 	}
 }
@@ -94,6 +102,7 @@ func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
 	case StateDelivering:
 		return p.deliver(ctx, job, sig)
 	}
+
 	return fmt.Errorf("job in unknown state %q", job.State)
 }
 
@@ -113,6 +122,7 @@ func (p *Provider) ensureInvoice(ctx context.Context, job Job, c *Charge, sig *j
 		}
 		out = append(out, ev)
 	}
+
 	var chosen payments.Hash
 	if c.PaymentHash.IsZero() {
 		chosen = inv.PaymentHash
@@ -218,6 +228,7 @@ func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reaso
 		}
 		p.log.Warn("give the money back, trying again", "request", job.RequestID, "in", pause, "err", err)
 		p.storeTrouble(err)
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -258,6 +269,7 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, c *Charge) (owedMsats
 			return 0, fmt.Errorf("look up cancelled invoice: %w", err)
 		}
 	}
+
 	switch inv.State {
 	case payments.InvoicePending: // on the chain; once it is confirmed, late sees it
 		return 0, nil
@@ -266,6 +278,7 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, c *Charge) (owedMsats
 	case payments.InvoiceSettled:
 		return inv.PaidMsats, nil
 	}
+
 	return 0, fmt.Errorf("invoice is still %s after cancelling", inv.State)
 }
 
@@ -298,6 +311,7 @@ func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Rea
 		owed.Refund = nil
 		err = p.closeAs(ctx, job, to, reason, text+"; "+refund.OwedText(*owed, "its refund invoice was named before"), owed)
 	}
+
 	return err
 }
 
@@ -308,6 +322,7 @@ func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason
 	} else if job.CreditMsats > 0 {
 		text += fmt.Sprintf("; the %d msats of credit it used are yours again", job.CreditMsats)
 	}
+
 	var owes nostr.Tags
 	if owed != nil {
 		owes = nostr.Tags{refund.OwedTag(owed.Msats)}

@@ -72,6 +72,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		}
 		tags = append(tags, commit...)
 	}
+
 	if to := publish.BuyerOf(job); to.Scheme != "" {
 		out, err := p.hiddenResult(ctx, job, to, r, s, tags, append([][]byte{r.Output, replayFile}, artifacts...))
 		if err != nil {
@@ -79,6 +80,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		}
 		return p.withInvoice(ctx, job, out)
 	}
+
 	policy, err := p.policyTag(ctx, job)
 	if err != nil {
 		return nil, err
@@ -94,6 +96,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 			tags = append(tags, p.blob(receipts.RoleArtifact, hashing.Bytes(a), len(a), "application/octet-stream"))
 		}
 	}
+
 	content := string(r.Output)
 	apart := p.resultBlob(*r)
 	switch words, untyped := wordsOf(req, r.Output); {
@@ -104,6 +107,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 	case len(r.Output) > inlineBytes:
 		content, tags = "", append(tags, apart)
 	}
+
 	tags = slices.Concat(nostr.Tags{{"request", string(job.Request)}}, inputsOf(req), tags)
 	out, err := p.fit(ctx, job, r, domain.Result, tags, content)
 	if err != nil {
@@ -162,6 +166,7 @@ func (p *Provider) shorten(r Result, tags nostr.Tags, content string) (nostr.Tag
 			return less, content, true
 		}
 	}
+
 	if content == "" {
 		return tags, "", false
 	}

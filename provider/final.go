@@ -64,6 +64,7 @@ func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash
 		case s.hash != hash:
 			*s = settling{hash: hash, since: time.Now()}
 		}
+
 		waited := time.Since(s.since)
 		if inv.Final && waited > shownWithin { // it does not show the preimage that it chose
 			return inv, nil
@@ -74,6 +75,7 @@ func (p *Provider) finalInvoice(ctx context.Context, job Job, hash payments.Hash
 			p.log.Warn("the wallet calls a payment settled, and its channel has not settled it yet: waiting", "request", job.RequestID, "payment_hash", hash.String(),
 				"hint", "its peer is away, or the channel is being closed: lncli listchannels and lncli pendingchannels show the HTLC")
 		}
+
 		select {
 		case <-time.After(min(max(waited/4, finalPoll), p.limits.LookupEvery)): // at most a quarter later than it is so
 		case <-ctx.Done():

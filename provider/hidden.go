@@ -35,6 +35,7 @@ func (p *Provider) box(job Job, r Result, replayFile []byte, artifacts [][]byte)
 	if err != nil {
 		return nil, err
 	}
+
 	s := &sealed{key: hex.EncodeToString(secret[:])}
 	for i, content := range append([][]byte{r.Output, replayFile}, artifacts...) {
 		box, err := key.Seal(i, content)
@@ -43,6 +44,7 @@ func (p *Provider) box(job Job, r Result, replayFile []byte, artifacts [][]byte)
 		}
 		s.boxes = append(s.boxes, box)
 	}
+
 	return s, nil
 }
 
@@ -58,6 +60,7 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to publish.Address
 	if s.key != "" {
 		tags = append(tags, nostr.Tag{"key", s.key})
 	}
+
 	for i, box := range s.boxes {
 		tag := p.blob(receipts.RoleSealed, hashing.Bytes(box), len(box), "application/octet-stream")
 		if s.key != "" {
@@ -66,6 +69,7 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to publish.Address
 		}
 		tags = append(tags, tag)
 	}
+
 	inner, err := p.pub.Sign(ctx, job.Kind+kinds.ResultOffset, domain.Result, tags, "")
 	if err != nil {
 		return OutEvent{}, err
@@ -92,6 +96,7 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to publish.Address
 			return OutEvent{}, err
 		}
 	}
+
 	return p.fit(ctx, job, r, domain.Encrypted, nostr.Tags{{"e", to.Request}, {"p", to.Buyer}, {"encrypted"}, {publish.InnerTag, terms}}, content)
 }
 

@@ -33,5 +33,6 @@ func (p *Provider) mine(job Job) error {
 	case p.cfg.Cipher == nil && publish.BuyerOf(job).Scheme != "":
 		return fmt.Errorf("%w: job %s", ErrHidden, job.RequestID)
 	}
+
 	return nil
 }

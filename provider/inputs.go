@@ -40,6 +40,7 @@ func newWaiting() *waiting {
 func (w *waiting) enter(ev nostr.Event, known bool, stop context.CancelFunc) Reason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	switch {
 	case w.per[ev.PubKey] >= waitingPerBuyer:
 		return because(CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer))
@@ -48,6 +49,7 @@ func (w *waiting) enter(ev nostr.Event, known bool, stop context.CancelFunc) Rea
 	case !known && len(w.stop) >= slots.ForUnpaid(waitingMax):
 		return because(CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later")
 	}
+
 	w.stop[ev.PubKey+ev.ID] = stop
 	w.per[ev.PubKey]++
 	return Reason{}
@@ -81,6 +83,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 	default:
 		return because(CodeUntypedJob, "the request names no schema, and text generation is not on offer here")
 	}
+
 	refs, err := receipts.ReferencesOf(view.Tags)
 	if err != nil {
 		return because(CodeInvalidInput, err.Error())
@@ -97,6 +100,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 	}
 	p.jobs.Go(func() {
 		defer stop()
+
 		events, reason := p.fetch(wait, refs)
 		p.waiting.leave(ev)
 		if p.runCtx.Err() != nil || p.canceled.Has(ev.PubKey+ev.ID) {
@@ -107,6 +111,7 @@ func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 				reason = because(CodeUnusableInput, err.Error())
 			}
 		}
+
 		if reason.Code == "" {
 			reason = reasonOf(p.gate.MayBuy(p.runCtx, ev.PubKey)) // now, not when it began to wait
 		}
@@ -140,6 +145,7 @@ func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]rece
 			}
 		})
 		enough()
+
 		switch {
 		case found:
 		case ctx.Err() == nil && !errors.Is(err, context.Canceled):
@@ -149,6 +155,7 @@ func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]rece
 			return nil, because(CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID))
 		}
 	}
+
 	return events, Reason{}
 }
 

@@ -72,6 +72,7 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 		p.request(ctx, ev)
 		return
 	}
+
 	switch ev.Kind {
 	case p.kinds.Acceptance:
 		p.acceptance(ctx, ev)
@@ -104,6 +105,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 		p.log.Debug("answered before, by this key", "request", ev.ID)
 		return
 	}
+
 	// Who may not buy is told so before any work is done for it, such as opening
 	// what it has hidden.
 	view, err := ev, p.gate.MayBuy(ctx, ev.PubKey)
@@ -119,6 +121,7 @@ func (p *Provider) request(ctx context.Context, ev nostr.Event) {
 			return // it goes on when its inputs are here
 		}
 	}
+
 	p.take(ctx, ev, view, nil, reason)
 }
 
@@ -156,12 +159,14 @@ func (p *Provider) take(ctx context.Context, ev, view nostr.Event, inputs []rece
 		log.Debug("expired while it was admitted")
 		return
 	}
+
 	raw, err := ev.MarshalJSON()
 	if err == nil {
 		job.Request = raw // as it was signed
 		job.RefundAddress = p.refunds.Address(view, job.Mode)
 		err = p.cfg.Store.AddJob(ctx, job)
 	}
+
 	switch {
 	case errors.Is(err, ErrDuplicate):
 		p.gate.Leave(job.RequestID)
@@ -248,6 +253,7 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		out = append(out, fb)
 	}
+
 	err := p.cfg.Store.Refuse(ctx, ev.ID, ev.PubKey, reason, out...)
 	if err != nil {
 		if !errors.Is(err, ErrDuplicate) {
@@ -256,6 +262,7 @@ func (p *Provider) refuse(ctx context.Context, ev nostr.Event, reason Reason) {
 		}
 		return
 	}
+
 	p.tell(RefusalEvent{Reason: reason})
 	why := reason.String()
 	if publish.IsEncrypted(ev) {

@@ -37,10 +37,12 @@ func (p *Provider) askedInvoice(ctx context.Context, job Job, hash payments.Hash
 		p.gate.Leave(job.RequestID) // it may wait for long, but in nobody's way
 		return inv, fmt.Errorf("%w: %w", errOtherWallet, err)
 	}
+
 	// A wallet that was wrong just now must not be paid after we have given up.
 	if err := p.cfg.Wallet.CancelInvoice(ctx, hash); err != nil && !errors.Is(err, payments.ErrNotFound) {
 		return inv, fmt.Errorf("cancel an invoice that the wallet does not find: %w", err)
 	}
+
 	return payments.Invoice{PaymentHash: hash, State: payments.InvoiceCanceled}, nil
 }
 

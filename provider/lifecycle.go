@@ -92,6 +92,7 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 		Events: int64(len(redacted)), TrajectoryHash: job.Result.Trajectory, Redacted: job.Result.Redacted,
 		Visibility: map[bool]string{true: "private", false: "public"}[hidden],
 	}}
+
 	for i, line := range redacted {
 		if p.cfg.Lifecycle.Kinds.TrajectoryEvent == 0 {
 			break
@@ -107,6 +108,7 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 		}
 		docs = append(docs, lifecycle.TrajectoryEvent{SessionID: job.Result.SessionID, Seq: int64(i + 1), Step: head.Event, Line: line})
 	}
+
 	var out []OutEvent
 	for i, doc := range docs {
 		kind := p.cfg.Lifecycle.Kinds.TrajectoryEvent
@@ -123,6 +125,7 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 		}
 		out = append(out, queued)
 	}
+
 	return out, nil
 }
 

@@ -135,6 +135,7 @@ func New(cfg Config) (*Provider, error) {
 		Store: cfg.Store, Publisher: p.pub, Log: p.log, Settings: cfg.Refunds, Node: func() payments.Node { return p.node },
 		LookupEvery: p.limits.LookupEvery, Tell: p.tell, OnStoreError: p.storeTrouble,
 	})
+
 	p.announcer = announce.New(announce.Config{
 		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log,
 		Key: p.key, Profile: cfg.Profile, Hardware: cfg.Hardware, RequestKinds: p.requestKinds(), Offers: cfg.Offers,
@@ -155,6 +156,7 @@ func New(cfg Config) (*Provider, error) {
 func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	p.runCtx, p.began = ctx, time.Now()
 	p.announcer.Begin(p.began)
 	if err := p.start(ctx); err != nil {
@@ -228,6 +230,7 @@ func (p *Provider) resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list jobs that were given up: %w", err)
 	}
+
 	for _, id := range unknown {
 		job, err := p.cfg.Store.Job(ctx, id)
 		if err != nil {
@@ -235,6 +238,7 @@ func (p *Provider) resume(ctx context.Context) error {
 		}
 		p.launch(job, nil)
 	}
+
 	p.oldest = time.Now()
 	for _, id := range ids {
 		job, err := p.cfg.Store.Job(ctx, id)
@@ -244,6 +248,7 @@ func (p *Provider) resume(ctx context.Context) error {
 		if err := p.mine(job); err != nil {
 			return err
 		}
+
 		p.gate.Resume(job)
 		p.oldest = earlier(p.oldest, job.AddedAt)
 		if view, err := p.pub.Request(ctx, job); err == nil {
@@ -252,6 +257,7 @@ func (p *Provider) resume(ctx context.Context) error {
 		p.log.Info("resuming", "request", id, "state", job.State)
 		p.launch(job, nil)
 	}
+
 	return nil
 }
 
@@ -261,6 +267,7 @@ func (p *Provider) launch(job Job, req *schemas.Request) {
 	id := job.RequestID
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
 	if p.wakes[id] != nil || p.runCtx.Err() != nil {
 		return
 	}

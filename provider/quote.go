@@ -69,6 +69,7 @@ func (p *Provider) quote(ev nostr.Event, req *schemas.Request, by asked, price, 
 		node := p.node.PubKey
 		q.PayeeNode = &node
 	}
+
 	if p.walletChooses(by.mode) {
 		q.Delivery = receipts.DeliveryPlain // the key of boxes would be a preimage that we have once it is paid
 	}
@@ -96,6 +97,7 @@ func (p *Provider) newCharge(q receipts.Quote, expires time.Time) (Charge, error
 		hash := c.PaymentHash.String()
 		q.PaymentHash = &hash
 	}
+
 	var err error
 	c.Quote, err = q.Canonical()
 	c.QuoteHash = hashing.Bytes(c.Quote)
@@ -126,11 +128,13 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, c *Charge, sig *jobS
 	if sig.invoiceBy.IsZero() {
 		sig.invoiceBy = time.Now().Add(invoiceWait)
 	}
+
 	select {
 	case <-sig.cancel:
 		return nil, p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before payment"))
 	default:
 	}
+
 	if !time.Now().Before(c.ExpiresAt) {
 		return nil, p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, "the quote ended before there was an invoice"))
 	}
@@ -154,6 +158,7 @@ func (p *Provider) newInvoice(ctx context.Context, job Job, c *Charge, sig *jobS
 		}
 		return nil, p.giveBack(ctx, job, StateFailed, because(CodeInternal, "the provider's wallet makes no invoice; "+retryLater))
 	}
+
 	return nil, fmt.Errorf("create invoice: %w", err)
 }
 

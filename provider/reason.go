@@ -23,6 +23,7 @@ func told(r Reason, job Job) Reason {
 	if job.Run == 0 {
 		return r
 	}
+
 	switch r.Code {
 	case CodeCanceled:
 		return because(CodeCanceled, "by the buyer, while running")
@@ -35,6 +36,7 @@ func told(r Reason, job Job) Reason {
 	case CodeUnpaid, CodePaymentLost:
 		return because(CodeUnpaid, "no payment of the result is final")
 	}
+
 	return because(CodeAgentFailed, "the provider could not do the job")
 }
 

@@ -32,6 +32,7 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 		by := directive(job, "policy:"+string(job.Mode))
 		d = &by
 	}
+
 	tool := p.cfg.Runner.Tool(job.SchemaID)
 	planned, err := planHash(job, tool)
 	if err != nil {
@@ -93,6 +94,7 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	} else {
 		quiet = during(ctx, func(ctx context.Context) { p.stages(ctx, job, began) })
 	}
+
 	asked := time.Now()
 	out, err := p.cfg.Runner.Run(ctx, run)
 	p.tell(RunEvent{RequestID: job.RequestID, SchemaID: job.SchemaID, Took: time.Since(asked), Err: err})
@@ -106,6 +108,7 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	} else {
 		err = p.finish(ctx, job, sig, tool, out, began)
 	}
+
 	if v := (*verdict)(nil); errors.As(err, &v) {
 		v.job, v.began, v.ended = job, began, ended
 		return v
@@ -154,6 +157,7 @@ func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err 
 	case ctx.Err() != nil:
 		return failed(CodeDeadline, "the job's deadline passed")
 	}
+
 	var re *RunError
 	switch {
 	case errors.As(err, &re):
@@ -163,6 +167,7 @@ func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err 
 		p.log.Error("run", "request", job.RequestID, "err", err)
 		re = &RunError{Reason: because(CodeInternal, "the run failed on this node")}
 	}
+
 	if re.Retryable && job.Run < p.limits.Runs {
 		select { // the buyer hears of the next run
 		case <-time.After(untilTick(began)):
@@ -170,6 +175,7 @@ func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err 
 		}
 		return fmt.Errorf("run %d: %w", job.Run, err) // the loop begins the next run
 	}
+
 	return failed(re.Reason.Code, re.Reason.Detail)
 }
 
@@ -194,6 +200,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	if reason := unexpected(req, result, out.Artifacts); reason.Code != "" {
 		return failed(reason.Code, reason.Detail)
 	}
+
 	r, replayFile, err := p.trajectory(job, req, result, tool, out, started, finished)
 	if err != nil {
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
@@ -203,6 +210,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	for _, a := range out.Artifacts {
 		r.Artifacts = append(r.Artifacts, hashing.Bytes(a))
 	}
+
 	var s *sealed
 	switch {
 	case isSealed(job):
@@ -210,6 +218,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	case publish.BuyerOf(job).Scheme != "":
 		s, err = p.box(job, r, replayFile, out.Artifacts)
 	}
+
 	switch {
 	case errors.Is(err, errTooLarge):
 		return failed(CodeStopped, err.Error())
@@ -217,6 +226,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		p.log.Error("seal result", "request", job.RequestID, "err", err)
 		return failed(CodeInternal, "sealing")
 	}
+
 	if s != nil {
 		contents = append(contents, s.boxes...)
 	}
@@ -227,6 +237,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	if err != nil {
 		return err
 	}
+
 	p.expect(sig, r.EventID)
 	p.pub.UploadAhead(p.runCtx, events[0], beside(r, s, replayFile), job.Mode == receipts.ModeHold && !isSealed(job))
 	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
@@ -236,6 +247,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		}
 		return fmt.Errorf("record result: %w", err)
 	}
+
 	p.tell(StateEvent{RequestID: job.RequestID, State: StateDelivering})
 	p.pub.Send(events...)
 	job.State, job.StateAt, job.Result = StateDelivering, time.Now().UTC(), &r
@@ -258,15 +270,18 @@ func unexpected(req *schemas.Request, result *schemas.Result, artifacts [][]byte
 	if out.Status == schemas.StatusError || out.Status == schemas.StatusCancelled {
 		return because(CodeStopped, clip.Text(out.Error, 200)) // the buyer's own commands can do that
 	}
+
 	have := map[hashing.Digest]int{}
 	for _, a := range artifacts {
 		have[hashing.Bytes(a)] = len(a)
 	}
+
 	for _, a := range out.Artifacts {
 		if size, ok := have[a.SHA256]; !ok || int64(size) != a.SizeBytes {
 			return because(CodeInvalidOutput, "an artifact is missing")
 		}
 	}
+
 	if met, why := req.Value.(*schemas.SandboxRunRequest).ExpectationMet(out); !met {
 		return because(CodeExpectationNotMet, why)
 	}
@@ -286,6 +301,7 @@ func (s *jobSignal) requestOf(job Job) (*schemas.Request, error) {
 		}
 		s.request = req
 	}
+
 	return s.request, nil
 }
 

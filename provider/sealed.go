@@ -45,6 +45,7 @@ func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte
 		}
 		list[i] = receipts.SealedContent{Role: role, Digest: hashing.Bytes(content), Size: int64(len(content))}
 	}
+
 	doc, err := receipts.NewSeal(terms(job, r), list).Canonical()
 	if err != nil { // more contents than a seal lists
 		return nil, fmt.Errorf("%w: %w", errTooLarge, err)
@@ -54,11 +55,13 @@ func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte
 	if err != nil {
 		return nil, err
 	}
+
 	switch s.boxes, err = key.SealAll(doc, contents); {
 	case errors.Is(err, receipts.ErrInvalid):
 		return nil, fmt.Errorf("%w: %w", errTooLarge, err)
 	case err != nil:
 		return nil, fmt.Errorf("seal result: %w", err)
 	}
+
 	return s, nil
 }

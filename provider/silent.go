@@ -48,6 +48,7 @@ func (p *Provider) giveUp(ctx context.Context, job Job, to State) error {
 // not paid then is cancelled, and what is paid is owed.
 func (p *Provider) awaitAnswer(ctx context.Context, job Job, sig *jobSignal) {
 	p.gate.Leave(job.RequestID)
+
 	for pause := time.Second; ; pause = min(2*pause, 10*p.limits.LookupEvery) {
 		err := p.answer(ctx, job)
 		if err == nil || ctx.Err() != nil {
@@ -55,6 +56,7 @@ func (p *Provider) awaitAnswer(ctx context.Context, job Job, sig *jobSignal) {
 		}
 		p.log.Warn("ask the wallet of a job that was given up, trying again", "request", job.RequestID, "in", pause, "err", err)
 		p.storeTrouble(err)
+
 		select {
 		case <-sig.wake:
 		case <-time.After(pause):

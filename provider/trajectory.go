@@ -61,6 +61,7 @@ func (p *Provider) trajectory(job Job, req *schemas.Request, result *schemas.Res
 			return Result{}, nil, errJournal
 		}
 	}
+
 	var file bytes.Buffer
 	w := replay.NewWriter(&file)
 	for _, line := range p.lines(job, r, result, tool, call) {
@@ -68,6 +69,7 @@ func (p *Provider) trajectory(job Job, req *schemas.Request, result *schemas.Res
 			return Result{}, nil, err
 		}
 	}
+
 	hashes, err := w.Close()
 	if err != nil {
 		return Result{}, nil, err
@@ -100,6 +102,7 @@ func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string,
 			AmountMsats: job.PriceMsats, JobHash: &job.JobHash, Status: status,
 		})
 	}
+
 	return append(lines,
 		&replay.ToolCall{T: replay.At(call.Asked), ID: "tc_1", Tool: tool, Params: job.Input, ParamsHash: call.Params, StepID: stepID},
 		&replay.ToolResult{

@@ -58,6 +58,7 @@ func (p *Provider) own(ctx context.Context, ev nostr.Event) {
 		p.storeTrouble(fmt.Errorf("%w: pause: %w", ErrStoreFailed, err))
 		return
 	}
+
 	if err := p.announcer.Announce(ctx); err != nil && ctx.Err() == nil {
 		p.log.Error("announce", "err", err)
 	}
@@ -69,6 +70,7 @@ func (p *Provider) unsaid(ctx context.Context, ev nostr.Event) (string, error) {
 	var request string
 	quote, notQuote := receipts.ParseQuote([]byte(ev.Content))
 	receipt, notReceipt := receipts.ParseReceipt([]byte(ev.Content))
+
 	// A feedback's content can be a buyer's words, which would otherwise stop us.
 	switch of, err := domain.Of(ev.Tags); {
 	case err == nil && of == domain.Beat && time.Since(ev.CreatedAt.Time()) < beatCounts && !p.announcer.IsOurs(ev.ID):
@@ -89,10 +91,12 @@ func (p *Provider) unsaid(ctx context.Context, ev nostr.Event) (string, error) {
 	if notReceipt == nil {
 		what = fmt.Sprintf("receipt %d, of request %s", receipt.Sequence, request)
 	}
+
 	for _, c := range job.Charges() {
 		if content := []byte(ev.Content); bytes.Equal(c.Quote, content) || bytes.Equal(c.Receipt, content) {
 			return "", nil
 		}
 	}
+
 	return what, nil
 }

@@ -20,6 +20,7 @@ func (p *Provider) typedOf(ev nostr.Event) (receipts.TypedRequest, Reason) {
 	if err == nil {
 		return typed, Reason{}
 	}
+
 	untyped, plain := receipts.UntypedOf(ev.Tags)
 	sells := ev.Kind == p.kinds.Request && slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
 	switch {
@@ -32,6 +33,7 @@ func (p *Provider) typedOf(ev nostr.Event) (receipts.TypedRequest, Reason) {
 	case !sells:
 		return receipts.TypedRequest{}, because(CodeUntypedJob, err.Error()+"; send one job type of the 31990 announcement as param schema, and its document as one input of type text")
 	}
+
 	return untyped, Reason{}
 }
 

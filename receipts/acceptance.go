@@ -74,6 +74,7 @@ func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, 
 	if err := demands(domain.Acceptance)(&ev); err != nil {
 		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
 	}
+
 	a, err := ParseAcceptance([]byte(ev.Content))
 	if err != nil {
 		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
@@ -108,6 +109,7 @@ func onlyTag(ev Event, name, want string) error {
 			value = tag[1]
 		}
 	}
+
 	switch {
 	case times != 1:
 		return &MismatchError{Field: "tag " + name, Got: fmt.Sprintf("%d times", times), Want: "once"}

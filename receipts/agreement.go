@@ -71,6 +71,7 @@ func (r Reveal) Opens(commit hashing.Digest, provider, requestID string) error {
 	if err != nil {
 		return err
 	}
+
 	return firstMismatch(
 		match("request_id", r.RequestID, requestID),
 		match(TagCommit, got, commit),
@@ -98,12 +99,14 @@ func (c Closing) Canonical() ([]byte, error) {
 	k := checks{document: "closing"}
 	k.version(c.Version)
 	k.that(len(c.Results) >= 1 && len(c.Results) <= seatsMax, "results are none or too many")
+
 	for i, r := range c.Results {
 		k.err(checkKey("provider", r.Provider))
 		k.id("request_id", r.RequestID)
 		k.id("result_id", r.ResultID)
 		k.that(i == 0 || strings.Compare(c.Results[i-1].RequestID, r.RequestID) < 0, "results are not in order, or twice")
 	}
+
 	if k.failed != nil {
 		return nil, k.failed
 	}

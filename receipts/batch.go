@@ -136,5 +136,6 @@ func (l *later) decode(invoice, payee string) (*bolt11.Invoice, error) {
 	if inv.Payee, err = sig.Check(); err != nil {
 		return nil, err
 	}
+
 	return inv, nil
 }

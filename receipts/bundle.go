@@ -240,6 +240,7 @@ func ReadBundle(fsys fs.FS, limits Limits) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
 	}
+
 	for _, entry := range entries {
 		if entry.Name() == ArtifactDir && entry.IsDir() {
 			if err := l.addFolder(fsys); err != nil {
@@ -251,6 +252,7 @@ func ReadBundle(fsys fs.FS, limits Limits) (*Bundle, error) {
 			return nil, err
 		}
 	}
+
 	return l.done()
 }
 

@@ -75,6 +75,7 @@ func (c *Chains) Add(r Report) {
 		known = new(chain)
 		c.links[strings.Clone(r.ProviderID)] = known // the report's is a part of the whole receipt
 	}
+
 	known.add(l)
 }
 
@@ -128,11 +129,13 @@ func judgeChain(provider string, links []*link) ChainReport {
 			r.Missing = append(r.Missing, Span{r.Last + 1, l.sequence - 1})
 			before, last = nil, nil
 		}
+
 		if before != nil && !slices.Contains(before, l.previous) {
 			r.Faults = append(r.Faults, fmt.Sprintf("receipt %d does not continue receipt %d", l.sequence, l.sequence-1))
 		}
 		r.Last, last = l.sequence, append(last, l.hash)
 	}
+
 	r.Faults = append(r.Faults, paidTwice(links)...)
 	return r
 }

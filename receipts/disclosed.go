@@ -42,6 +42,7 @@ func (j *judge) discloseRequest() error {
 	if d, err := domain.Of(tags); err != nil || d != "" {
 		return fmt.Errorf("%w: %s: a tag domain is not among what a request hides", ErrInvalid, FileTags)
 	}
+
 	j.request.Tags = append(j.request.Tags[:len(j.request.Tags):len(j.request.Tags)], tags...)
 	return nil
 }
@@ -59,6 +60,7 @@ func (j *judge) disclosedQuote() (err error) {
 		j.ruling.Verdict = VerdictNoResult
 		return lacking("no result event is here, with which the quote of an encrypted job is signed; that none came can be shown by nobody")
 	}
+
 	result, err := ParseEvent(j.d.Result, maxDocument)
 	if err != nil {
 		return err
@@ -69,6 +71,7 @@ func (j *judge) disclosedQuote() (err error) {
 	if err := answersQuote(result, j.quote.Provider, j.request.ID, j.hash); err != nil {
 		return err
 	}
+
 	typed, err := RequestOf(j.request.Tags)
 	if err != nil {
 		return err
@@ -81,6 +84,7 @@ func (j *judge) disclosedQuote() (err error) {
 	if err != nil {
 		return escaped(err)
 	}
+
 	return firstMismatch(
 		match("job_hash", asked.JobHash, j.quote.JobHash),
 		onlyTag(result, "job_hash", j.quote.JobHash.String()),
@@ -100,6 +104,7 @@ func (j *judge) checkFee() error {
 	if d.FeeQuoteEvent == nil || d.FeeInvoice == nil || d.FeePreimage == nil {
 		return lacking(FileFeeQuote + ", " + FileFeeInvoice + " or " + FileFeeSecret + " is not there")
 	}
+
 	ev, err := ParseEvent(d.FeeQuoteEvent, maxDocument)
 	if err != nil {
 		return err
@@ -111,6 +116,7 @@ func (j *judge) checkFee() error {
 	if err := CheckQuoteEvent(ev, q, strings.TrimSpace(string(d.FeeInvoice))); err != nil {
 		return err
 	}
+
 	if err := firstMismatch(
 		match("provider", q.Provider, j.quote.Provider),
 		match("request_id", q.RequestID, j.request.ID),
@@ -119,12 +125,14 @@ func (j *judge) checkFee() error {
 	); err != nil {
 		return err
 	}
+
 	if _, err := paidFor(q, d.FeeInvoice, d.FeePreimage); err != nil {
 		return err
 	}
 	if err := j.checkFeeReceipt(q); err != nil {
 		return err
 	}
+
 	j.ruling.EngagementMsats = q.PriceMsats
 	return nil
 }
@@ -147,6 +155,7 @@ func (j *judge) checkFeeReceipt(q Quote) error {
 	if err != nil {
 		return err
 	}
+
 	return firstMismatch(
 		match("pubkey", ev.PubKey, q.Provider),
 		match("quote_hash", r.QuoteHash, hash),
@@ -164,6 +173,7 @@ func paidFor(q Quote, invoiceFile, preimageFile []byte) (payments.Preimage, erro
 	if _, err := CheckInvoice(q, invoice, inv.Network); err != nil {
 		return payments.Preimage{}, err
 	}
+
 	preimage, err := payments.ParsePreimage(strings.TrimSpace(string(preimageFile)))
 	if err != nil {
 		return preimage, err

@@ -89,11 +89,13 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 		if !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%w: %s is not a regular file", ErrBundle, quoted(name))
 		}
+
 		f, err := fsys.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrBundle, err)
 		}
 		defer f.Close()
+
 		data, err := io.ReadAll(io.LimitReader(f, min(most, total)+1))
 		if err != nil || int64(len(data)) > min(most, total) {
 			return nil, fmt.Errorf("%w: %s cannot be read or is too large", ErrBundle, quoted(name))
@@ -101,6 +103,7 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 		total -= int64(len(data))
 		return data, nil
 	}
+
 	for _, p := range d.parts() {
 		data, err := read(p.name, maxDocument)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -111,6 +114,7 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 		}
 		*p.data = data
 	}
+
 	entries, err := fs.ReadDir(fsys, BoxDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
@@ -118,6 +122,7 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 	if len(entries) > maxSealed+1 {
 		return nil, fmt.Errorf("%w: too many boxes", ErrBundle)
 	}
+
 	for _, e := range entries {
 		if !isHex(e.Name(), 64) {
 			return nil, fmt.Errorf("%w: a box is named by its SHA-256 in hex, not %s", ErrBundle, quoted(e.Name()))
@@ -126,6 +131,7 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 			return nil, err
 		}
 	}
+
 	if d.Request == nil || d.QuoteEvent == nil && !d.disclosed() {
 		return nil, fmt.Errorf("%w: no %s or no %s", ErrBundle, FileRequest, FileQuoteEvent)
 	}

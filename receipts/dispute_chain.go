@@ -69,6 +69,7 @@ func (j *judge) checkOutputs() error {
 	if least := (j.quote.PriceMsats + 999) / 1000; c.Sats < least {
 		return &MismatchError{"amount", fmt.Sprintf("%d sat", c.Sats), fmt.Sprintf("at least %d sat", least)}
 	}
+
 	j.ruling.Chain = &c
 	return lacking(fmt.Sprintf("only the chain shows it: ask a node of yours whether %s pays %s %d sat, with at least %d confirmations",
 		shown(c.Outputs), c.Address, c.Sats, c.Confirmations))

@@ -47,6 +47,7 @@ func (c *checks) work(r Receipt) {
 		c.engagement(r.Purpose, r.Mode, r.Delivery)
 		return
 	}
+
 	c.that(r.Purpose == "", "purpose is left out, or engagement")
 	c.text("session_id", r.SessionID)
 	c.digest("trajectory_hash", r.TrajectoryHash)
@@ -72,6 +73,7 @@ func (e Evidence) binds(quoteHash hashing.Digest) (ResultTerms, error) {
 		}
 		return ResultTerms{SchemaID: q.SchemaID, JobHash: q.JobHash, QuoteHash: quoteHash, PolicyBundleID: q.PolicyBundleID}, nil
 	}
+
 	return e.Result, firstMismatch(
 		match("quote_hash", e.Result.QuoteHash, quoteHash),
 		match("job_hash", e.Result.JobHash, q.JobHash),
@@ -97,6 +99,7 @@ func (v *verifier) noWork(g grader, number, check string, files ...string) bool 
 	if !v.receipt.isEngagement() {
 		return false
 	}
+
 	for name := range v.bundle.Files() {
 		for _, file := range files {
 			if name == file {
@@ -105,6 +108,7 @@ func (v *verifier) noWork(g grader, number, check string, files ...string) bool 
 			}
 		}
 	}
+
 	if number == "3.0" && len(v.bundle.Artifacts) > 0 {
 		g.step(number, check, fmt.Errorf("%w: artifacts are in the bundle of an engagement fee", ErrMismatch))
 		return true

@@ -57,8 +57,10 @@ func ParseEvent(doc []byte, maxBytes int) (Event, error) {
 	if d.ID == nil || d.PubKey == nil || d.CreatedAt == nil || d.Kind == nil || d.Tags == nil || d.Content == nil || d.Sig == nil {
 		return Event{}, fmt.Errorf("%w: event: a field is missing or null", ErrInvalid)
 	}
+
 	e := Event{ID: *d.ID, PubKey: *d.PubKey, CreatedAt: *d.CreatedAt, Kind: *d.Kind, Content: *d.Content, Sig: *d.Sig}
 	e.Tags = make([][]string, 0, len(*d.Tags))
+
 	for _, tag := range *d.Tags {
 		items, err := tagItems(tag)
 		if err != nil {
@@ -66,6 +68,7 @@ func ParseEvent(doc []byte, maxBytes int) (Event, error) {
 		}
 		e.Tags = append(e.Tags, items)
 	}
+
 	if err := checkTags(e.Tags); err != nil {
 		return Event{}, err
 	}
@@ -99,6 +102,7 @@ func (e *Event) checkShape() error {
 	case e.Kind < 0 || e.Kind > maxKind:
 		return fmt.Errorf("%w: event: kind out of range", ErrInvalid)
 	}
+
 	return nil
 }
 
@@ -158,10 +162,12 @@ func (e *Event) checkSignature() error {
 	if err != nil {
 		return fmt.Errorf("%w: event: pubkey is not on the curve", ErrInvalid)
 	}
+
 	// The library takes s modulo the group's order, which BIP-340 does not.
 	if new(btcec.ModNScalar).SetByteSlice(rawSig[32:]) {
 		return fmt.Errorf("%w: event: bad signature", ErrInvalid)
 	}
+
 	sig, err := schnorr.ParseSignature(rawSig)
 	if err != nil || !sig.Verify(id, pub) {
 		return fmt.Errorf("%w: event: bad signature", ErrInvalid)
@@ -214,6 +220,7 @@ func (e *Event) Values(name string) []string {
 		}
 		values = append(values, value)
 	}
+
 	return values
 }
 

@@ -19,6 +19,7 @@ func appendTags(b []byte, tags [][]string, escapeControls bool) []byte {
 		}
 		b = append(b, ']')
 	}
+
 	return append(b, ']')
 }
 
@@ -37,6 +38,7 @@ func appendString(b []byte, s string, escapeControls bool) []byte {
 		if i == len(s) {
 			break
 		}
+
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
 			b = append(b, '\\', c)
@@ -56,6 +58,7 @@ func appendString(b []byte, s string, escapeControls bool) []byte {
 			b = append(b, c)
 		}
 	}
+
 	return append(b, '"')
 }
 

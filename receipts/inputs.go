@@ -52,6 +52,7 @@ func ReferencesOf[Tag ~[]string](tags []Tag) ([]Reference, error) {
 		if r.Type == InputJob && len(tag) >= 5 {
 			r.Provider = tag[4]
 		}
+
 		switch {
 		case len(list) == MaxReferences:
 			return nil, fmt.Errorf("%w: more than %d inputs are somewhere else", ErrInvalid, MaxReferences)
@@ -60,8 +61,10 @@ func ReferencesOf[Tag ~[]string](tags []Tag) ([]Reference, error) {
 		case r.Provider != "" && !isHex(r.Provider, 64):
 			return nil, fmt.Errorf("%w: an input of type job names a provider that is no key (64 lower-case hex digits)", ErrInvalid)
 		}
+
 		list = append(list, r)
 	}
+
 	return list, nil
 }
 
@@ -130,6 +133,7 @@ func Inline[Tag ~[]string](tags []Tag, provider string, events []Event) ([]Tag, 
 	if len(refs) != len(events) {
 		return nil, fmt.Errorf("%w: %d inputs are somewhere else, and %d events are here", ErrInvalid, len(refs), len(events))
 	}
+
 	out := slices.Clone(tags)
 	for i, tag := range out {
 		if !isReference(tag) {
@@ -138,6 +142,7 @@ func Inline[Tag ~[]string](tags []Tag, provider string, events []Event) ([]Tag, 
 		if !refs[0].Names(events[0], provider) {
 			return nil, fmt.Errorf("%w: the event %s is not the input %s of type %s", ErrInvalid, events[0].ID, refs[0].ID, refs[0].Type)
 		}
+
 		text, err := InputText(events[0])
 		if err != nil {
 			return nil, err
@@ -145,6 +150,7 @@ func Inline[Tag ~[]string](tags []Tag, provider string, events []Event) ([]Tag, 
 		out[i] = Tag{"i", text, "text"}
 		refs, events = refs[1:], events[1:]
 	}
+
 	return out, nil
 }
 
@@ -168,6 +174,7 @@ func parseInputs(doc []byte, later *later) ([]Event, error) {
 	if last := lines[len(lines)-1]; len(last) > 0 || len(lines)-1 > MaxReferences {
 		return nil, fmt.Errorf("%w: %s is not 1 to %d lines", ErrInvalid, FileInputs, MaxReferences)
 	}
+
 	var events []Event
 	for _, line := range lines[:len(lines)-1] {
 		ev, err := readEvent(line[:len(line)-1])
@@ -182,5 +189,6 @@ func parseInputs(doc []byte, later *later) ([]Event, error) {
 		}
 		events = append(events, ev.Event)
 	}
+
 	return events, nil
 }

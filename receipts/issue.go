@@ -92,11 +92,13 @@ func newReceipt(e Evidence) (Receipt, error) {
 	if r.BuyerID, err = Npub(e.Quote.Buyer); err != nil {
 		return Receipt{}, err
 	}
+
 	if e.Acceptance != nil {
 		if err := r.bindAcceptance(*e.Acceptance, e.Quote, inv.PaymentHash, e.SettledAt); err != nil {
 			return Receipt{}, err
 		}
 	}
+
 	return r, r.validate(keyring{})
 }
 
@@ -160,6 +162,7 @@ func ParseReceiptEvent(ev Event) (Receipt, error) {
 	if err := demands(domain.Receipt)(&ev); err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
 	}
+
 	r, err := ParseReceipt([]byte(ev.Content))
 	if err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
@@ -171,6 +174,7 @@ func ParseReceiptEvent(ev Event) (Receipt, error) {
 	if err := firstMismatch(match("pubkey", ev.PubKey, provider), r.taggedIn(ev)); err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
 	}
+
 	return r, nil
 }
 

@@ -16,6 +16,7 @@ func checkOutpoints(value string) error {
 	if len(list) > payments.MaxOutpoints {
 		return fmt.Errorf("%w: more than %d outputs", ErrInvalid, payments.MaxOutpoints)
 	}
+
 	for i, o := range list {
 		txid, index, _ := strings.Cut(o, ":")
 		raw, err := hex.DecodeString(txid)
@@ -27,6 +28,7 @@ func checkOutpoints(value string) error {
 			return fmt.Errorf("%w: outputs are not in their order, or one is there twice", ErrInvalid)
 		}
 	}
+
 	return nil
 }
 
@@ -36,21 +38,25 @@ func (v *verifier) outputs(g grader) {
 	rec := v.receipt
 	// 5.2
 	g.step("5.2", "it names outputs of transactions", checkOutpoints(rec.PaymentProof.Value))
+
 	// 5.3
 	var err error
 	if rec.Mode != ModePrepay {
 		err = fmt.Errorf("%w: mode %s", ErrMismatch, rec.Mode)
 	}
 	g.step("5.3", "the job was paid beforehand: nothing on the chain is held", err)
+
 	// 5.4, 5.5: without an invoice that decodes the rail is not the chain
 	g.step("5.4", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr))
 	g.step("5.5", "payment_hash is the invoice's", match("payment_hash", v.invoice.PaymentHash.String(), rec.PaymentHash))
+
 	// 5.6
 	address, err := v.invoice.ChainAddress()
 	if err == nil {
 		err = lacking(fmt.Sprintf("only the chain shows it: ask a node of yours whether %s pays %s at least %d sat",
 			shown(rec.PaymentProof.Value), address, (rec.AmountMsats+999)/1000))
 	}
+
 	g.step("5.6", "the outputs pay the invoice's address, and are confirmed", err)
 }
 

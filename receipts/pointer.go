@@ -71,6 +71,7 @@ func ParsePointerEvent(ev Event) (Pointer, error) {
 	if err := demands(domain.Pointer)(&ev); err != nil {
 		return fail(err)
 	}
+
 	p, err := parseDocument[Pointer]("pointer", []byte(ev.Content))
 	if err != nil {
 		return fail(err)
@@ -87,5 +88,6 @@ func ParsePointerEvent(ev Event) (Pointer, error) {
 	); err != nil {
 		return fail(err)
 	}
+
 	return p, nil
 }

@@ -102,6 +102,7 @@ func (p Policy) Canonical() ([]byte, error) {
 	if len(doc) > MaxPolicyBytes {
 		return nil, policyTooLarge()
 	}
+
 	return doc, nil
 }
 
@@ -129,6 +130,7 @@ func (p Policy) validate() error {
 	c := checks{document: "policy"}
 	c.version(p.Version)
 	c.text("producer", p.Producer)
+
 	sold := map[string]bool{}
 	for _, offer := range p.Prices {
 		c.schema("prices.schema_id", offer.SchemaID)
@@ -137,6 +139,7 @@ func (p Policy) validate() error {
 		c.policyModes(offer.Modes)
 		c.that(offer.Price.Valid(), "prices.price is none to compute with")
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(p.Jobs)) {
 		job := p.Jobs[id]
 		c.schema("a name in jobs", id)
@@ -146,6 +149,7 @@ func (p Policy) validate() error {
 		c.text("jobs.hash_rules.scope", job.HashRules.Scope)
 		c.digest("jobs.document_hash", job.DocumentHash)
 	}
+
 	for _, id := range slices.Sorted(maps.Keys(p.Tools)) {
 		tool := p.Tools[id]
 		c.schema("a name in tools", id)
@@ -153,6 +157,7 @@ func (p Policy) validate() error {
 		c.textOrNone("tools.version", tool.Version)
 		c.textOrNone("tools.manifest_hash", tool.ManifestHash)
 	}
+
 	for _, profile := range slices.Sorted(maps.Keys(p.Tables)) {
 		c.text("a name in tables", profile)
 		for _, row := range p.Tables[profile] {
@@ -160,12 +165,14 @@ func (p Policy) validate() error {
 			c.text("tables.handler", row.Handler)
 		}
 	}
+
 	l := p.Limits
 	for name, n := range map[string]int64{
 		"concurrent": l.Concurrent, "queue": l.Queue, "quote_ttl_ms": l.QuoteTTLMs, "free_pow_bits": l.FreePoWBits, "context_tokens": l.ContextTokens,
 	} {
 		c.that(n >= 0, "limits."+name+" is negative")
 	}
+
 	c.textOrNone("images.host", p.Images.Host)
 	for _, image := range p.Images.Registered {
 		c.text("images.registered", image)

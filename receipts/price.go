@@ -63,6 +63,7 @@ func (p Price) For(req *schemas.Request) (msats int64, ok bool) {
 	if out == 0 {
 		out = p.MaxOutputTokens
 	}
+
 	in := InputTokens(req)
 	minutes := max(1, int64((RunLimit(req)+time.Minute-1)/time.Minute))
 	msats, ok = p.BaseMsats, true
@@ -75,6 +76,7 @@ func (p Price) For(req *schemas.Request) (msats int64, ok bool) {
 		msats += (part.count*part.each + part.per - 1) / part.per
 		ok = ok && payments.CheckMsats(msats) == nil
 	}
+
 	return msats, ok
 }
 

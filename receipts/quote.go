@@ -130,6 +130,7 @@ func (q Quote) validate(keys keyring) error {
 	if q.PayeeNode != nil {
 		c.err(c.keys.node("payee_node", *q.PayeeNode))
 	}
+
 	switch q.Mode {
 	case ModeHold, ModePrepay, ModePostpay:
 		c.that(q.PriceMsats > 0 && q.PriceMsats <= payments.MaxMsats, "price_msats is out of range")
@@ -139,6 +140,7 @@ func (q Quote) validate(keys keyring) error {
 	default:
 		c.that(false, "mode is unknown")
 	}
+
 	return c.failed
 }
 
@@ -166,6 +168,7 @@ func (q Quote) Matches(t Terms) error {
 	); err != nil {
 		return err
 	}
+
 	if q.PriceMsats < 0 || q.PriceMsats > t.MaxMsats {
 		return &MismatchError{"price_msats", fmt.Sprint(q.PriceMsats), fmt.Sprintf("at most %d", t.MaxMsats)}
 	}
@@ -195,6 +198,7 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 	if inv.DescriptionHash == nil {
 		return nil, fmt.Errorf("check invoice: %w", &MismatchError{"description_hash", "", hash.String()})
 	}
+
 	err = firstMismatch(
 		match("description_hash", *inv.DescriptionHash, hash),
 		checkNetwork(q, inv, network),
@@ -239,6 +243,7 @@ func CheckQuoteEvent(ev Event, q Quote, bolt11 string) error {
 	if err := demands(domain.Quote)(&ev); err != nil {
 		return fmt.Errorf("quote event: %w", err)
 	}
+
 	asked := demand{provider: q.Provider, buyer: q.Buyer, request: q.RequestID, quote: hash, msats: q.PriceMsats, bolt11: bolt11}
 	if err := asked.madeIn(ev); err != nil {
 		return fmt.Errorf("quote event: %w", err)
@@ -267,6 +272,7 @@ func (d demand) madeIn(ev Event) error {
 	); err != nil {
 		return err
 	}
+
 	if i := slices.IndexFunc(ev.Tags, func(t []string) bool { return len(t) == 3 && t[0] == "amount" }); i < 0 || ev.Tags[i][2] != d.bolt11 {
 		return fmt.Errorf("%w: its tag amount names another invoice, or none", ErrMismatch)
 	}
@@ -300,6 +306,7 @@ func parseCanonical[T interface{ Canonical() ([]byte, error) }](name string, doc
 	if !bytes.Equal(again, doc) {
 		return none, fmt.Errorf("%w: %s is not in canonical form%s", ErrInvalid, name, unlike(doc, again))
 	}
+
 	return parsed, nil
 }
 
@@ -311,6 +318,7 @@ func unlike(doc, canonical []byte) string {
 	if json.Unmarshal(doc, &is) != nil || json.Unmarshal(canonical, &want) != nil {
 		return ""
 	}
+
 	for _, field := range slices.Sorted(maps.Keys(want)) {
 		switch value, there := is[field]; {
 		case !there:

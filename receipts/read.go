@@ -35,6 +35,7 @@ func readDocument[T document, P interface {
 	if err := parsed.validate(keys); err != nil {
 		return none, err
 	}
+
 	return parsed, nil
 }
 
@@ -79,6 +80,7 @@ func (r *Receipt) read(in *hashing.Reader) {
 	in.Open("{")
 	in.Name("acceptance_event_id")
 	r.AcceptanceEventID = in.OptionalText()
+
 	in.Name("agreement_hash")
 	r.AgreementHash = in.OptionalDigest()
 	in.Name("amount_msats")
@@ -172,6 +174,7 @@ func (q *Quote) read(in *hashing.Reader) {
 	for in.More() {
 		q.Inputs = append(q.Inputs, in.Text())
 	}
+
 	in.Close("]")
 	in.Name("job_hash")
 	q.JobHash = in.Digest()
@@ -223,6 +226,7 @@ func (s *Seal) read(in *hashing.Reader) {
 	s.AgreementHash = in.OptionalDigest()
 	in.Name("contents")
 	in.Open("[")
+
 	for in.More() {
 		in.Open("{")
 		var c SealedContent
@@ -235,6 +239,7 @@ func (s *Seal) read(in *hashing.Reader) {
 		in.Close("}")
 		s.Contents = append(s.Contents, c)
 	}
+
 	in.Close("]")
 	in.Name("output_hash")
 	s.OutputHash = in.Digest()
@@ -268,12 +273,14 @@ func (e *Event) read(in *hashing.Reader) (tags, content []byte) {
 	from := in.Unread()
 	in.Open("[")
 	e.Tags = make([][]string, 0, usualTags)
+
 	items := make([]string, 0, usualItems) // of all tags
 	for in.More() {
 		first := len(items)
 		items = readTag(in, items)
 		e.Tags = append(e.Tags, items[first:len(items):len(items)])
 	}
+
 	in.Close("]")
 	tags = from[:len(from)-len(in.Unread())]
 	in.Name("content")

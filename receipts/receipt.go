@@ -210,6 +210,7 @@ func isAssetID(s string) bool {
 	if len(s) > 256 || qualified && issuer == "" {
 		return false
 	}
+
 	underscore := false
 	for i, c := range []byte(name) {
 		switch {
@@ -219,11 +220,13 @@ func isAssetID(s string) bool {
 			return false
 		}
 	}
+
 	for _, c := range []byte(issuer) {
 		if c <= ' ' || c >= 0x7f || c == '(' || c == ')' {
 			return false
 		}
 	}
+
 	return underscore
 }
 

@@ -113,6 +113,7 @@ func (r Report) ExitCode() int {
 	if r.Unusable != "" {
 		return ExitUnusable
 	}
+
 	code := ExitProved
 	for _, c := range r.Claims {
 		switch {
@@ -189,6 +190,7 @@ func (g grader) step(number, check string, err error) bool {
 			g.claim.Reason = fmt.Sprintf("%s: %s", check, s.Detail)
 		}
 	}
+
 	g.claim.Steps = append(g.claim.Steps, s)
 	return err == nil
 }

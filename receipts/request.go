@@ -37,12 +37,14 @@ func RequestOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 			r.Input = []byte(tag[1])
 		}
 	}
+
 	switch {
 	case r.SchemaID == "":
 		return TypedRequest{}, fmt.Errorf("%w: request names no schema", ErrInvalid)
 	case inputs != 1:
 		return TypedRequest{}, fmt.Errorf("%w: request has %d inputs, not one", ErrInvalid, inputs)
 	}
+
 	return r, nil
 }
 
@@ -83,6 +85,7 @@ func (t ResultTerms) Tags() [][]string {
 			{"session_id", t.SessionID},
 		}
 	}
+
 	tags := [][]string{
 		{"schema", t.SchemaID},
 		{"job_hash", t.JobHash.String()},
@@ -124,14 +127,17 @@ func boundBy(ev Event, provider, buyer, requestID string, requestKind int, t Res
 	); err != nil {
 		return err
 	}
+
 	if !ev.has("p", buyer) {
 		return &MismatchError{"tag p", "another key", buyer}
 	}
+
 	for _, tag := range t.Tags() {
 		if err := onlyTag(ev, tag[0], tag[1]); err != nil {
 			return err
 		}
 	}
+
 	if t.AgreementHash == nil && len(ev.Values("agreement_hash")) > 0 {
 		return &MismatchError{"tag agreement_hash", "present", "absent"}
 	}

@@ -97,6 +97,7 @@ func (d *Dispute) Rule(pins Pins) Ruling {
 			return j.ruling
 		}
 	}
+
 	j.open()
 	return j.ruling
 }
@@ -125,6 +126,7 @@ func (j *judge) checkRequest() (err error) {
 	if err := requestKindError(j.request.Kind); err != nil || !j.d.disclosed() {
 		return err
 	}
+
 	return j.discloseRequest()
 }
 
@@ -152,6 +154,7 @@ func (j *judge) checkQuote() error {
 		j.ruling.Verdict = VerdictNoResult
 		return lacking("what was paid is an engagement fee, for an attempt; that none was made can be shown by nobody")
 	}
+
 	return firstMismatch(
 		match("provider", ev.PubKey, j.quote.Provider),
 		match("kind", ev.Kind, kinds.Feedback),
@@ -169,6 +172,7 @@ func (j *judge) takeQuote() (err error) {
 	if j.ruling.BuyerID, err = Npub(j.quote.Buyer); err != nil {
 		return err
 	}
+
 	j.ruling.AmountMsats = j.quote.PriceMsats
 	err = firstMismatch(
 		match("request_id", j.quote.RequestID, j.request.ID),
@@ -193,6 +197,7 @@ func (j *judge) checkPins(pins Pins) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -221,6 +226,7 @@ func (j *judge) checkResult() (err error) {
 	if err := checkResultKind(j.result.Kind, j.request.Kind); err != nil {
 		return err
 	}
+
 	return answersQuote(j.result, j.quote.Provider, j.request.ID, j.hash)
 }
 
@@ -251,6 +257,7 @@ func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Dige
 		_, err := CommitmentOf(ev)
 		return err
 	}
+
 	boxes := 0
 	for _, tag := range ev.Tags {
 		if len(tag) < 2 || tag[0] != "blob" || tag[1] != RoleSealed {
@@ -261,6 +268,7 @@ func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Dige
 		}
 		boxes++
 	}
+
 	if boxes == 0 {
 		return &MismatchError{"boxes", "none", "at least one"}
 	}
@@ -278,6 +286,7 @@ func CheckPlainEvent(raw []byte, q Quote, hash, output hashing.Digest) error {
 	if err := ev.Verify(); err != nil {
 		return err
 	}
+
 	if err := firstMismatch(
 		answersQuote(ev, q.Provider, q.RequestID, hash),
 		onlyTag(ev, "schema", q.SchemaID),
@@ -287,13 +296,16 @@ func CheckPlainEvent(raw []byte, q Quote, hash, output hashing.Digest) error {
 	); err != nil {
 		return err
 	}
+
 	if !ev.has("p", q.Buyer) {
 		return &MismatchError{"tag p", "another key", q.Buyer}
 	}
+
 	for _, name := range []string{"plan_hash", "trajectory_hash", "redacted_trajectory_hash", "replay_hash", "session_id"} {
 		if n := len(ev.Values(name)); n != 1 {
 			return &MismatchError{"tag " + name, fmt.Sprintf("%d times", n), "once"}
 		}
 	}
+
 	return nil
 }

@@ -25,8 +25,10 @@ func (j *judge) checkBoxes() error {
 		if hashing.Bytes(box) != d {
 			return &MismatchError{"box", hashing.Bytes(box).String(), d.String()}
 		}
+
 		j.boxes = append(j.boxes, box)
 	}
+
 	if len(j.boxes) == 0 {
 		return lacking("the result event lists no box")
 	}
@@ -44,6 +46,7 @@ func (j *judge) open() {
 	}
 	err = j.answers(seal, contents)
 	j.find("it is a result for the request", err)
+
 	switch {
 	case err == nil:
 		j.ruling.Verdict, j.ruling.Reason = VerdictDelivered, "the boxes open with the payment's secret, and hold a result for the request"
@@ -89,6 +92,7 @@ func (j *judge) answers(seal Seal, contents [][]byte) error {
 	if result.OutputHash != seal.OutputHash {
 		return &MismatchError{"output_hash", result.OutputHash.String(), seal.OutputHash.String()}
 	}
+
 	if run, ok := result.Value.(*schemas.SandboxRunResult); ok {
 		for _, a := range run.Artifacts {
 			if !slices.ContainsFunc(seal.Contents, func(c SealedContent) bool { return c.Digest == a.SHA256 && c.Size == a.SizeBytes }) {
@@ -96,5 +100,6 @@ func (j *judge) answers(seal Seal, contents [][]byte) error {
 			}
 		}
 	}
+
 	return escaped(answered(asked, result))
 }

@@ -79,6 +79,7 @@ func (s Seal) validate(keyring) error {
 	c.version(s.Version)
 	c.id("salt", s.Salt)
 	c.that(len(s.Contents) >= 1 && len(s.Contents) <= maxSealed, "contents must be 1 to 256")
+
 	results := 0
 	for _, part := range s.Contents {
 		c.that(isOneOf(part.Role, RoleResult, RoleReplay, RoleArtifact), "a content has an unknown role")
@@ -87,6 +88,7 @@ func (s Seal) validate(keyring) error {
 			results++
 		}
 	}
+
 	c.that(results == 1, "contents must hold one result")
 	for name, d := range map[string]hashing.Digest{
 		"output_hash": s.OutputHash, "plan_hash": s.PlanHash, "trajectory_hash": s.TrajectoryHash,
@@ -94,6 +96,7 @@ func (s Seal) validate(keyring) error {
 	} {
 		c.digest(name, d)
 	}
+
 	return c.failed
 }
 
@@ -150,6 +153,7 @@ func (k SealKey) Open(number int, box []byte) ([]byte, error) {
 	if len(box) < BoxOverhead {
 		return nil, fmt.Errorf("%w: number %d is too short", ErrFalseBox, number)
 	}
+
 	nonce, sealed := box[:chacha20poly1305.NonceSizeX], box[chacha20poly1305.NonceSizeX:]
 	content, err := aead.Open(nil, nonce, sealed, k.bound(number))
 	if err != nil {
@@ -202,6 +206,7 @@ func (k SealKey) SealAll(doc []byte, contents [][]byte) (boxes [][]byte, err err
 	for _, content := range contents {
 		stream = append(stream, content...)
 	}
+
 	stream = stream[:class] // zeros to its end
 
 	for part := range slices.Chunk(stream, boxStream) {
@@ -211,6 +216,7 @@ func (k SealKey) SealAll(doc []byte, contents [][]byte) (boxes [][]byte, err err
 		}
 		boxes = append(boxes, box)
 	}
+
 	return boxes, nil
 }
 
@@ -252,6 +258,7 @@ func (k SealKey) OpenAll(boxes [][]byte) (s Seal, doc []byte, contents [][]byte,
 	if slices.ContainsFunc(rest, func(b byte) bool { return b != 0 }) {
 		return s, nil, nil, fmt.Errorf("%w: there is something behind what the seal lists", ErrFalseBox)
 	}
+
 	return s, doc, contents, nil
 }
 
@@ -263,6 +270,7 @@ func (k SealKey) openStream(boxes [][]byte) (stream []byte, err error) {
 	if len(boxes) > mostStream/boxStream {
 		return nil, fmt.Errorf("%w: there are %d, the most are %d", ErrFalseBox, len(boxes), mostStream/boxStream)
 	}
+
 	stream = make([]byte, 0, min(len(boxes)*len(boxes[0]), mostStream))
 	for i, box := range boxes {
 		part, err := k.Open(i, box)
@@ -274,5 +282,6 @@ func (k SealKey) openStream(boxes [][]byte) (stream []byte, err error) {
 		}
 		stream = append(stream, part...)
 	}
+
 	return stream, nil
 }

@@ -23,6 +23,7 @@ const tarOverhead = 4 << 20
 // the files at the top, or all in one folder. Errors wrap ErrBundle.
 func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 	l := newLoader(limits)
+
 	// The archive as a whole is bounded too, so that its headers cannot grow
 	// without end.
 	whole := bufio.NewReaderSize(io.LimitReader(r, l.limits.TotalBytes+tarOverhead), tarBuffer)
@@ -41,6 +42,7 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 		case entries == maxTarEntries:
 			return nil, fmt.Errorf("%w: more than %d entries", ErrBundle, maxTarEntries)
 		}
+
 		name := path.Clean(header.Name)
 		if header.Typeflag == tar.TypeDir {
 			continue
@@ -48,6 +50,7 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 		if header.Typeflag != tar.TypeReg {
 			return nil, fmt.Errorf("%w: %s is not a regular file", ErrBundle, quoted(name))
 		}
+
 		folder, file := splitTarName(name)
 		if l.empty() {
 			root = folder
@@ -112,6 +115,7 @@ func (b *Bundle) WriteTar(w io.Writer) error {
 			return fmt.Errorf("write bundle: %w", err)
 		}
 	}
+
 	if err := out.Close(); err != nil {
 		return fmt.Errorf("write bundle: %w", err)
 	}

@@ -34,6 +34,7 @@ func TermsOf[Tag ~[]string](tags []Tag) (RequestTerms, error) {
 	if err := invalid(domain.Allow(domain.Request, tags)); err != nil {
 		return r, err
 	}
+
 	seen := map[string]bool{}
 	once := func(name string) error {
 		if seen[name] {
@@ -42,6 +43,7 @@ func TermsOf[Tag ~[]string](tags []Tag) (RequestTerms, error) {
 		seen[name] = true
 		return nil
 	}
+
 	for _, tag := range tags {
 		if len(tag) == 0 {
 			continue
@@ -50,6 +52,7 @@ func TermsOf[Tag ~[]string](tags []Tag) (RequestTerms, error) {
 		if len(tag) > 1 {
 			value = tag[1]
 		}
+
 		switch tag[0] {
 		case "p":
 			if !isHex(value, 64) {
@@ -72,6 +75,7 @@ func TermsOf[Tag ~[]string](tags []Tag) (RequestTerms, error) {
 			}
 		}
 	}
+
 	return r, nil
 }
 
@@ -86,6 +90,7 @@ func (r *RequestTerms) param(tag []string, name string, once func(string) error)
 	if len(tag) < 3 || tag[2] == "" {
 		return fmt.Errorf("%w: request: tag param %s: it has no value", ErrInvalid, name)
 	}
+
 	switch value := tag[2]; name {
 	case "payment_mode":
 		r.Mode = Mode(value)
@@ -96,6 +101,7 @@ func (r *RequestTerms) param(tag []string, name string, once func(string) error)
 	case "refund":
 		r.Refund = value
 	}
+
 	return nil
 }
 

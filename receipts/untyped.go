@@ -38,6 +38,7 @@ func UntypedOf[Tag ~[]string](tags []Tag) (TypedRequest, error) {
 			prompt = append(prompt, tag[1])
 		}
 	}
+
 	if len(prompt) == 0 || len(prompt) > MaxUntypedInputs {
 		return TypedRequest{}, fmt.Errorf("%w: request has %d inputs, not 1 to %d", ErrInvalid, len(prompt), MaxUntypedInputs)
 	}
@@ -59,12 +60,14 @@ func sampling(doc map[string]any, name, value string) error {
 	default:
 		return nil
 	}
+
 	if _, twice := doc[name]; twice {
 		return fmt.Errorf("%w: tag param %s: it is there twice", ErrInvalid, name)
 	}
 	if !form.MatchString(value) {
 		return fmt.Errorf("%w: tag param %s: %s is not a number", ErrInvalid, name, quoted(value))
 	}
+
 	doc[name] = json.Number(value)
 	return nil
 }

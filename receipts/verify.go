@@ -50,26 +50,31 @@ func verify(b *Bundle, pins Pins, later *later) Report {
 		return report.unusable(err)
 	}
 	v.describe(&report)
+
 	for i, grade := range []func(grader){
 		v.signature, v.job, v.result, v.trajectory, v.preimage, v.amount, v.invoiceCommits,
 		v.buyerAccepted, v.payeePinned, v.policy, v.chain,
 	} {
 		grade(grader{&report.Claims[i], later})
 	}
+
 	return report
 }
 
 // newVerifier does steps 0.1 to 0.3: without them there is nothing to judge.
 func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
 	v := &verifier{bundle: b, pins: pins, keys: newKeyring(later)}
+
 	// 0.1 The pins are well-formed, and every required claim exists.
 	if err := v.readPins(); err != nil {
 		return nil, err
 	}
+
 	// 0.2 RECEIPT.json is there, is a receipt, and is its own canonical form.
 	if b == nil || b.Receipt == nil {
 		return nil, fmt.Errorf("%w: no %s", ErrBundle, FileReceipt)
 	}
+
 	var err error
 	if v.receipt, err = readDocument[Receipt]("receipt", b.Receipt, v.keys); err != nil {
 		return nil, err
@@ -80,6 +85,7 @@ func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
 	if v.buyer, err = v.keys.npub(v.receipt.BuyerID); err != nil {
 		return nil, err
 	}
+
 	// 0.3 The invoice is decoded once, its signature included.
 	v.invoice, v.invoiceErr = later.decode(v.receipt.BOLT11, v.receipt.PayeeNode)
 	v.offer, v.offerErr = readDocument[Quote]("quote", b.Quote, v.keys)
@@ -92,6 +98,7 @@ func (v *verifier) readPins() error {
 			return fmt.Errorf("%w: there is no claim %s", ErrInvalid, quoted(name))
 		}
 	}
+
 	for _, key := range []*string{&v.pins.Provider, &v.pins.Buyer} {
 		if *key == "" {
 			continue
@@ -102,16 +109,19 @@ func (v *verifier) readPins() error {
 		}
 		*key = hexKey
 	}
+
 	if v.pins.Payee != "" {
 		if err := v.keys.node("pin payee", v.pins.Payee); err != nil {
 			return err
 		}
 	}
+
 	if v.pins.Network != "" {
 		if _, err := payments.ParseNetwork(string(v.pins.Network)); err != nil {
 			return fmt.Errorf("pin: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -122,6 +132,7 @@ func (v *verifier) describe(r *Report) {
 	r.AmountMsats, r.AssetID, r.Mode, r.Purpose = rec.AmountMsats, rec.AssetID, rec.Mode, rec.PaidFor()
 	hash := hashing.Bytes(v.bundle.Receipt)
 	r.Sequence, r.ReceiptHash, r.PreviousReceiptHash = rec.Sequence, &hash, rec.PreviousReceiptHash
+
 	for _, p := range []struct{ name, value string }{
 		{"provider", v.pins.Provider},
 		{"buyer", v.pins.Buyer},
@@ -132,9 +143,11 @@ func (v *verifier) describe(r *Report) {
 			r.SelfAsserted = append(r.SelfAsserted, p.name)
 		}
 	}
+
 	if rec.Mode == ModePostpay {
 		r.Notes = append(r.Notes, postpayNote)
 	}
+
 	switch rec.AssetID {
 	case payments.AssetID(payments.Mainnet), payments.AssetID(payments.Mainnet.OnChain()):
 	case payments.AssetID(payments.Play):
@@ -142,6 +155,7 @@ func (v *verifier) describe(r *Report) {
 	default:
 		r.Notes = append(r.Notes, "the asset "+quoted(rec.AssetID)+" is not bitcoin on the main network")
 	}
+
 	if rec.Rail == RailCashu {
 		r.Notes = append(r.Notes, "cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent")
 	}
@@ -156,6 +170,7 @@ func (v *verifier) describe(r *Report) {
 			}
 		}
 	}
+
 	if len(r.SelfAsserted) > 0 {
 		r.Notes = append(r.Notes, "what is self-asserted is fixed by nothing outside the bundle: one person can hold all its keys")
 	}
@@ -190,6 +205,7 @@ func (v *verifier) signature(g grader) {
 		g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
 		g.step("1.5", "its tags name the request, the result if it is for one, and the buyer", v.receipt.taggedIn(*ev))
 	}
+
 	// 1.6
 	g.pin("1.6", "provider", v.provider, v.pins.Provider)
 	g.prove("signed by " + v.receipt.ProviderID)

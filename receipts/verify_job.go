@@ -29,8 +29,10 @@ func (v *verifier) order(g grader, ev Event) {
 	if g.step("2.5", "its kind is one of a job request", requestKindError(ev.Kind)) {
 		v.requestKind = ev.Kind
 	}
+
 	// 2.6 to 2.8
 	request := v.typedRequest(g, ev)
+
 	// 2.9 to 2.11
 	g.step("2.9", "it names this provider, or nobody", v.addressed(ev))
 	g.step("2.10", "price and mode are those that it allows", v.allowed(ev))
@@ -109,6 +111,7 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 			typed, err, v.untyped = untyped, nil, true
 		}
 	}
+
 	if !g.step("2.6", "the request is typed and in the clear", err) {
 		return nil
 	}
@@ -117,11 +120,13 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 		g.step("2.7", "it is valid under its schema", lacking("this verifier does not know the schema "+quoted(typed.SchemaID)))
 		return nil
 	}
+
 	// 2.7
 	request, err := schema.ParseRequest(typed.Input)
 	if !g.step("2.7", "it is valid under its schema", escaped(err)) {
 		return nil
 	}
+
 	// 2.8
 	asked := VerificationOf(request)
 	g.step("2.8", "its schema_id, job_hash and verification are the receipt's", firstMismatch(
@@ -157,12 +162,14 @@ func (v *verifier) inlined(ev Event, later *later) ([][]string, error) {
 	case len(refs) > 0 && v.bundle.Inputs == nil:
 		return nil, lacking("its inputs are in other events, and " + FileInputs + " is not in the bundle")
 	}
+
 	var events []Event
 	if v.bundle.Inputs != nil {
 		if events, err = parseInputs(v.bundle.Inputs, later); err != nil {
 			return nil, err
 		}
 	}
+
 	tags, err := Inline(ev.Tags, v.provider, events)
 	if err != nil {
 		return nil, err

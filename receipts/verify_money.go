@@ -21,19 +21,23 @@ func (v *verifier) preimage(g grader) {
 		v.outputs(g)
 		return
 	}
+
 	// 5.2
 	preimage, err := payments.ParsePreimage(rec.PaymentProof.Value)
 	if err == nil && preimage.IsZero() {
 		err = fmt.Errorf("%w: all zero, which wallets report for payments that never left them", ErrInvalid)
 	}
 	g.step("5.2", "the preimage is 32 bytes and not all zero", err)
+
 	// 5.3
 	g.step("5.3", "its SHA-256 is payment_hash", match("sha256(preimage)", preimage.Hash().String(), rec.PaymentHash))
+
 	// 5.4
 	if g.step("5.4", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
 		// 5.5
 		g.step("5.5", "payment_hash is the invoice's", match("payment_hash", v.invoice.PaymentHash.String(), rec.PaymentHash))
 	}
+
 	reason := "the preimage opens the invoice's payment hash"
 	if rec.Mode == ModePostpay {
 		reason += "; " + postpayNote
@@ -58,22 +62,26 @@ func (v *verifier) network() payments.Network {
 // amount: 6. Invoice, quote and receipt name one sum of one money.
 func (v *verifier) amount(g grader) {
 	rec := v.receipt
+
 	// 6.1
 	if !g.step("6.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
 		return
 	}
+
 	// 6.2 to 6.4
 	network := v.network()
 	rail, _ := RailOf(network)
 	g.step("6.2", "the rail is that of the invoice's network, or onchain where it names one address", match("rail", rec.Rail, rail))
 	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(network)))
 	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", rec.AmountMsats, v.invoice.AmountMsats))
+
 	// 6.5
 	q, err := v.quote()
 	if err == nil {
 		err = match("amount_msats", rec.AmountMsats, q.PriceMsats)
 	}
 	g.step("6.5", "amount_msats is the price of the quote", err)
+
 	// 6.6
 	g.pin("6.6", "network", string(network), string(v.pins.Network))
 	g.prove(fmt.Sprintf("%d msats of %s in invoice, quote and receipt", rec.AmountMsats, rec.AssetID))
@@ -82,15 +90,18 @@ func (v *verifier) amount(g grader) {
 // invoiceCommits: 7. Paying this invoice was taking up this quote.
 func (v *verifier) invoiceCommits(g grader) {
 	rec := v.receipt
+
 	// 7.1
 	if !g.step("7.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
 		return
 	}
+
 	// 7.2
 	if v.invoice.DescriptionHash == nil {
 		g.step("7.2", "the invoice's description_hash is quote_hash", fmt.Errorf("%w: the invoice has none", ErrMismatch))
 		return
 	}
+
 	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", *v.invoice.DescriptionHash, rec.QuoteHash))
 	v.quoteStated(g)
 	v.quoteSigned(g)
@@ -104,6 +115,7 @@ func (v *verifier) invoiceCommits(g grader) {
 // quoteStated takes the quote through steps 7.3 to 7.6.
 func (v *verifier) quoteStated(g grader) {
 	rec := v.receipt
+
 	// 7.3
 	if v.bundle.Quote == nil {
 		g.step("7.3", FileQuote+" is in the bundle and valid", lacking("it is not in the bundle"))
@@ -113,10 +125,13 @@ func (v *verifier) quoteStated(g grader) {
 	if !g.step("7.3", FileQuote+" is in the bundle and valid", v.offerErr) {
 		return
 	}
+
 	// 7.4
 	g.step("7.4", "its hash is quote_hash", match("the hash of "+FileQuote, hashing.Bytes(v.bundle.Quote), rec.QuoteHash))
+
 	// 7.5
 	g.step("7.5", "it offers this job, to this buyer, on these terms", v.quoteTerms(q))
+
 	// 7.6
 	var err error
 	switch {
@@ -125,6 +140,7 @@ func (v *verifier) quoteStated(g grader) {
 	case v.bundle.QuoteEvent == nil:
 		err = lacking("it names none, since the wallet chose the preimage later, and " + FileQuoteEvent + ", which names the invoice, is not in the bundle")
 	}
+
 	g.step("7.6", "it names the payment hash, or none and "+FileQuoteEvent+" names the invoice", err)
 }
 
@@ -140,11 +156,13 @@ func (v *verifier) quoteSigned(g grader) {
 	if v.bundle.QuoteEvent == nil && !rec.isEngagement() {
 		return
 	}
+
 	// 7.7, 7.8
 	ev := g.event("7.7", "7.8", FileQuoteEvent, v.bundle.QuoteEvent, demands(domain.Quote))
 	if ev == nil {
 		return
 	}
+
 	// 7.9
 	g.step("7.9", "the provider asks in it for this price, by this quote and this invoice", demand{
 		provider: v.provider, buyer: v.buyer, request: rec.RequestEventID, quote: rec.QuoteHash, msats: rec.AmountMsats, bolt11: rec.BOLT11,
@@ -173,12 +191,14 @@ func (v *verifier) buyerAccepted(g grader) {
 	rec := v.receipt
 	// 8.1
 	g.step("8.1", "the receipt names the buyer's acceptance", v.acceptanceNamed())
+
 	// 8.2, 8.3
 	if rec.AcceptanceEventID != nil {
 		if ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance, demands(domain.Acceptance)); ev != nil {
 			v.acceptance(g, *ev)
 		}
 	}
+
 	// 8.8
 	g.pin("8.8", "buyer", v.buyer, v.pins.Buyer)
 	reason := "signed by the buyer, and no rule is named"
@@ -220,6 +240,7 @@ func (v *verifier) acceptanceTerms(ev Event, a Acceptance) error {
 	if !samePointer(a.ApprovalRuleID, rec.ApprovalRuleID) {
 		return &MismatchError{"approval_rule_id", orNull(a.ApprovalRuleID), orNull(rec.ApprovalRuleID)}
 	}
+
 	return firstMismatch(
 		match("request_id", a.RequestID, rec.RequestEventID),
 		match("quote_hash", a.QuoteHash, rec.QuoteHash),
@@ -245,16 +266,20 @@ func (v *verifier) acceptedInTime(ev Event) error {
 // payeePinned: 9. The invoice is of the node that the reader knows.
 func (v *verifier) payeePinned(g grader) {
 	rec := v.receipt
+
 	// 9.1
 	if !g.step("9.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
 		return
 	}
+
 	// 9.2
 	g.step("9.2", "payee_node signed the invoice", match("payee_node", rec.PayeeNode, v.invoice.Payee))
+
 	// 9.3
 	if q, err := v.quote(); err == nil {
 		g.step("9.3", "the quote names the same node, or none", matchOptional("payee_node", rec.PayeeNode, q.PayeeNode))
 	}
+
 	// 9.4
 	if v.pins.Payee == "" {
 		g.step("9.4", "the payee is the pinned one", lacking("no payee is pinned, and any signature gives some key"))
@@ -282,6 +307,7 @@ func (v *verifier) policy(g grader) {
 // chain: 11. The receipt continues the provider's own sequence.
 func (v *verifier) chain(g grader) {
 	rec, doc := v.receipt, v.bundle.Previous
+
 	// 11.1
 	if rec.PreviousReceiptHash == nil {
 		var err error
@@ -292,6 +318,7 @@ func (v *verifier) chain(g grader) {
 		g.prove("the first receipt, as the provider counts")
 		return
 	}
+
 	// 11.2
 	if doc == nil {
 		g.step("11.2", FilePrevious+" is in the bundle and valid", lacking("it is not in the bundle"))
@@ -301,6 +328,7 @@ func (v *verifier) chain(g grader) {
 	if !g.step("11.2", FilePrevious+" is in the bundle and valid", err) {
 		return
 	}
+
 	// 11.3, 11.4
 	g.step("11.3", "its hash is previous_receipt_hash", match("the hash of "+FilePrevious, hashing.Bytes(doc), *rec.PreviousReceiptHash))
 	g.step("11.4", "it is the same provider's, one number before", firstMismatch(

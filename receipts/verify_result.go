@@ -20,6 +20,7 @@ func (v *verifier) result(g grader) {
 	if v.noWork(g, "3.0", "the receipt is for a result", FileResultEvent, FileResult, FileSeal, FilePRSummary) {
 		return
 	}
+
 	// 3.1, 3.2
 	ev := g.event("3.1", "3.2", FileResultEvent, v.bundle.ResultEvent, demands(domain.Result))
 	if ev != nil {
@@ -28,12 +29,14 @@ func (v *verifier) result(g grader) {
 		g.step("3.4", "author, kind and tags are those of this job and this receipt", v.resultTags(*ev))
 		g.step("3.5", "it was delivered as the receipt says", v.deliveredAs(*ev))
 	}
+
 	// 3.6
 	var result *schemas.Result
 	if g.step("3.6", FileResult+" is in the bundle and is what the event carries", v.carried(ev)) {
 		// 3.7 to 3.12
 		result = v.resultDocument(g)
 	}
+
 	// 3.13
 	if ev != nil {
 		g.step("3.13", "it was signed before the settlement", v.beforeSettlement(time.Unix(ev.CreatedAt, 0)))
@@ -44,6 +47,7 @@ func (v *verifier) result(g grader) {
 			reason += "; its status is " + string(run.Status)
 		}
 	}
+
 	g.prove(reason)
 }
 
@@ -62,6 +66,7 @@ func (v *verifier) resultTags(ev Event) error {
 		}
 		commitment = &sum
 	}
+
 	err := boundBy(ev, v.provider, v.buyer, v.receipt.RequestEventID, v.requestKind, v.receipt.resultTerms(commitment))
 	if err == nil && unseen {
 		return lacking(FileSeal + ", which it commits to, is not in the bundle")
@@ -132,6 +137,7 @@ func (v *verifier) sealedContents(s Seal) error {
 	for _, data := range v.bundle.Files() {
 		sizes[hashing.Bytes(data)] = len(data)
 	}
+
 	for _, c := range s.Contents {
 		want := c.Digest
 		switch c.Role {
@@ -140,6 +146,7 @@ func (v *verifier) sealedContents(s Seal) error {
 		case RoleReplay:
 			want = v.receipt.ReplayHash
 		}
+
 		if err := match("digest of the sealed "+c.Role, c.Digest, want); err != nil {
 			return err
 		}
@@ -147,6 +154,7 @@ func (v *verifier) sealedContents(s Seal) error {
 			return &MismatchError{"size of the sealed " + c.Role, fmt.Sprint(c.Size), fmt.Sprint(size)}
 		}
 	}
+
 	return nil
 }
 
@@ -175,6 +183,7 @@ func answered(request *schemas.Request, result *schemas.Result) error {
 	if met, why := asked.ExpectationMet(run); !met {
 		return errors.New("not what is paid for: " + why)
 	}
+
 	return nil
 }
 
@@ -185,20 +194,24 @@ func (v *verifier) resultDocument(g grader) *schemas.Result {
 	// 3.7
 	result, err := v.parseResult(doc)
 	g.step("3.7", "it is valid under its schema, and its own canonical form", err)
+
 	// 3.8
 	g.step("3.8", "its hash is output_hash", match("the hash of "+FileResult, hashing.Bytes(doc), v.receipt.OutputHash))
 	if result == nil {
 		return nil
 	}
+
 	// 3.9
 	g.step("3.9", "its agreement hash is agreement_hash, and its provenance the provider", firstMismatch(
 		v.agreement(result), match("provenance.provider_pubkey", result.Provenance().ProviderPubkey, v.provider)))
+
 	// 3.10
 	err = lacking("there is no proved request to hold it against")
 	if v.request != nil {
 		err = escaped(answered(v.request, result))
 	}
 	g.step("3.10", "it answers the request, and is what it expects where it expects something", err)
+
 	// 3.11, 3.12
 	v.artifacts(g, result)
 	return result
@@ -213,6 +226,7 @@ func (v *verifier) parseResult(doc []byte) (*schemas.Result, error) {
 			return result, nil
 		}
 	}
+
 	// What is wrong with the text comes before what is wrong with what it says.
 	canonical, formErr := hashing.Canonical(doc)
 	switch {
@@ -223,6 +237,7 @@ func (v *verifier) parseResult(doc []byte) (*schemas.Result, error) {
 	case !known:
 		return nil, lacking("this verifier does not know the schema " + quoted(v.receipt.SchemaID))
 	}
+
 	return result, escaped(err)
 }
 
@@ -238,6 +253,7 @@ func (v *verifier) agreement(result *schemas.Result) error {
 		}
 		return match("agreement_hash", got, *want)
 	}
+
 	// Without the request nobody can say what was to count.
 	possible, err := result.AgreementHashes()
 	if err != nil {
@@ -246,6 +262,7 @@ func (v *verifier) agreement(result *schemas.Result) error {
 	if slices.Contains(possible, *want) {
 		return nil
 	}
+
 	return match("agreement_hash", possible[0], *want)
 }
 
@@ -263,8 +280,10 @@ func (v *verifier) artifacts(g grader, result *schemas.Result) {
 			summaries[hash] = summaries[hash] || path.Base(a.Path) == FilePRSummary
 		}
 	}
+
 	// 3.11
 	g.step("3.11", "the artifacts are those that the result lists", v.artifactsError(listed))
+
 	// 3.12
 	if v.bundle.PRSummary != nil {
 		var err error
@@ -290,12 +309,14 @@ func (v *verifier) artifactsError(listed map[string]schemas.SandboxArtifact) err
 			return fmt.Errorf("%w: artifact %s has %d bytes, the result says %d", ErrMismatch, hash, len(data), a.SizeBytes)
 		}
 	}
+
 	var absent []string
 	for hash, a := range listed {
 		if _, ok := v.bundle.Artifacts[hash]; !ok {
 			absent = append(absent, quoted(a.Path))
 		}
 	}
+
 	if len(absent) > 0 {
 		// The least name, so that the report does not depend on map order.
 		return lacking(fmt.Sprintf("%d of %d are not in the bundle, such as %s", len(absent), len(listed), slices.Min(absent)))

@@ -11,6 +11,7 @@ import (
 // trajectory: 4. The record of the work is complete and is this job's.
 func (v *verifier) trajectory(g grader) {
 	rec := v.receipt
+
 	// 4.0
 	if v.noWork(g, "4.0", "the receipt is for work that was recorded", FileReplay) {
 		return
@@ -19,6 +20,7 @@ func (v *verifier) trajectory(g grader) {
 		g.step("4.1", FileReplay+" is in the bundle and well-formed", lacking("it is not in the bundle"))
 		return
 	}
+
 	// 4.1
 	s, err := replay.Check(bytes.NewReader(v.bundle.Replay), replay.Limits{})
 	if err == nil && !s.IsCanonical {
@@ -27,6 +29,7 @@ func (v *verifier) trajectory(g grader) {
 	if !g.step("4.1", FileReplay+" is in the bundle and well-formed", escaped(err)) {
 		return
 	}
+
 	// 4.2
 	how := "the complete session"
 	if s.IsRedacted {
@@ -39,6 +42,7 @@ func (v *verifier) trajectory(g grader) {
 			match("the hash of "+FileReplay, s.Replay, rec.ReplayHash),
 		))
 	}
+
 	// 4.3
 	g.step("4.3", "session, policy, plan and output are the receipt's", firstMismatch(
 		match("session_id", s.SessionID, rec.SessionID),
@@ -46,6 +50,7 @@ func (v *verifier) trajectory(g grader) {
 		match("plan_hash", digestOrNull(s.Plan), rec.PlanHash.String()),
 		match("output_hash of the last ToolResult", digestOrNull(s.Output), rec.OutputHash.String()),
 	))
+
 	// 4.4
 	g.step("4.4", "what it says of the payment is the receipt's", v.replayPayment(s))
 	reason := fmt.Sprintf("%s, %d tool calls, ended %s", how, s.ToolCalls, s.Status)
@@ -79,6 +84,7 @@ func (v *verifier) replayPayment(s *replay.Summary) error {
 	if !s.PaidFirst {
 		return fmt.Errorf("%w: work began before the payment in mode %s", ErrMismatch, rec.Mode)
 	}
+
 	p := lines[0]
 	return firstMismatch(
 		match("job_hash", digestOrNull(p.JobHash), rec.JobHash.String()),

@@ -30,9 +30,11 @@ const maxProofs = 4
 func (s *session) authenticate(ctx context.Context) error {
 	s.proving.Lock()
 	defer s.proving.Unlock()
+
 	s.mu.Lock()
 	challenge, proved := s.challenge, s.proved
 	s.mu.Unlock()
+
 	switch signer := s.link.pool.cfg.Signer; {
 	case signer == nil, challenge == "":
 		return ErrAuth
@@ -56,6 +58,7 @@ func (s *session) authenticate(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrAuth, a.text)
 		}
 	}
+
 	s.mu.Lock()
 	s.proved = challenge
 	s.mu.Unlock()

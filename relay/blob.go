@@ -155,6 +155,7 @@ const (
 func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mime string, by Signer) (Descriptor, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+
 	digest := hashing.Bytes(data)
 	auth, err := authorization(ctx, by, server, digest, time.Now())
 	if err != nil {
@@ -170,6 +171,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
 	}
 	defer resp.Body.Close()
+
 	d, err := readDescriptor(resp.Body)
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
@@ -177,6 +179,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 	if d.Digest != digest || d.Size != int64(len(data)) {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", ErrBlobMismatch)
 	}
+
 	return d, nil
 }
 
@@ -227,14 +230,17 @@ func authorization(ctx context.Context, by Signer, server string, digest hashing
 func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Digest, maxBytes int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+
 	resp, err := c.transportFor(from).do(ctx, http.MethodGet, from, nil, http.Header{})
 	if err != nil {
 		return nil, fmt.Errorf("download blob: %w", err)
 	}
 	defer resp.Body.Close()
+
 	if resp.ContentLength > maxBytes {
 		return nil, fmt.Errorf("download blob: %w: %d bytes, limit %d", ErrBlobTooLarge, resp.ContentLength, maxBytes)
 	}
+
 	// The body may be longer or shorter than Content-Length says, so the buffer grows
 	// with the bytes that arrive.
 	var buf bytes.Buffer
@@ -248,6 +254,7 @@ func (c *BlobClient) Download(ctx context.Context, from string, want hashing.Dig
 	if hashing.Bytes(buf.Bytes()) != want {
 		return nil, fmt.Errorf("download blob: %w", ErrBlobMismatch)
 	}
+
 	return buf.Bytes(), nil
 }
 
@@ -264,6 +271,7 @@ func (d blobTransport) do(ctx context.Context, method, raw string, body []byte, 
 	}
 	req.Header = header.Clone() // an answer may come before all of the last request went
 	req.Header.Set("User-Agent", "lightwork")
+
 	// Every request may be repeated on a new connection if the server has just closed
 	// an idle one. net/http reads this key as permission, and does not send it.
 	req.Header["Idempotency-Key"] = nil
@@ -275,6 +283,7 @@ func (d blobTransport) do(ctx context.Context, method, raw string, body []byte, 
 		defer resp.Body.Close()
 		return nil, refusal(resp)
 	}
+
 	return resp, nil
 }
 
@@ -327,5 +336,6 @@ func decodeAnswer(r io.Reader, v any) error {
 	if err := json.Unmarshal(doc, v); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
+
 	return nil
 }

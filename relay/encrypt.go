@@ -95,5 +95,6 @@ func (k *Key) NIP04Decrypt(_ context.Context, peer, hidden string) (string, erro
 	if pad == 0 || pad > aes.BlockSize {
 		return "", bad
 	}
+
 	return string(text[:len(text)-pad]), nil
 }

@@ -52,6 +52,7 @@ func (g *gate) enter(ctx context.Context, done <-chan struct{}) (*pass, error) {
 	g.waiting = append(g.waiting, p)
 	g.grant()
 	g.mu.Unlock()
+
 	var err error
 	select {
 	case <-p.granted:
@@ -61,14 +62,17 @@ func (g *gate) enter(ctx context.Context, done <-chan struct{}) (*pass, error) {
 	case <-ctx.Done():
 		err = ErrTimeout
 	}
+
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	if i := slices.Index(g.waiting, p); i >= 0 {
 		g.waiting = slices.Delete(g.waiting, i, i+1)
 	} else { // granted meanwhile
 		g.out--
 		g.grant()
 	}
+
 	return nil, err
 }
 

@@ -46,6 +46,7 @@ func (g guard) address(scheme string, ip netip.Addr) error {
 	if !publicnet.Contains(ip) {
 		return fmt.Errorf("%w: %s is not public", ErrBlockedAddress, ip)
 	}
+
 	return nil
 }
 
@@ -82,6 +83,7 @@ func (g guard) url(raw string) (*url.URL, error) {
 	if u.Scheme == "http" && !g.plainHTTP && u.Hostname() != "localhost" {
 		return nil, fmt.Errorf("%w: http:// to %s", ErrBlockedAddress, u.Hostname())
 	}
+
 	return u, nil
 }
 
@@ -106,6 +108,7 @@ func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.
 			if !g.notOwn {
 				return nil
 			}
+
 			own, err := net.InterfaceAddrs() // they may change
 			if err != nil {
 				return fmt.Errorf("%w: own addresses: %w", ErrBlockedAddress, err)

@@ -75,6 +75,7 @@ func ReadKeyFile(path string) (string, error) {
 		return "", fmt.Errorf("load key: %w", err)
 	}
 	defer f.Close()
+
 	info, err := f.Stat() // of the open file: the name may point elsewhere by now
 	if err != nil {
 		return "", fmt.Errorf("load key: %w", err)
@@ -85,6 +86,7 @@ func ReadKeyFile(path string) (string, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return "", fmt.Errorf("load key: %w: %s has mode %04o; run: chmod 600 %s", ErrKeyMode, path, mode, path)
 	}
+
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
 		return "", fmt.Errorf("load key: %w", err)
@@ -92,6 +94,7 @@ func ReadKeyFile(path string) (string, error) {
 	if len(text) > maxKeyFile {
 		return "", fmt.Errorf("load key: %s: %w", path, ErrKeyFormat)
 	}
+
 	return strings.TrimSpace(string(text)), nil
 }
 
@@ -106,6 +109,7 @@ func ParseKey(text string) (*Key, error) {
 		}
 		text = decoded
 	}
+
 	secret, err := hex.DecodeString(text)
 	if err != nil || len(secret) != 32 {
 		return nil, ErrKeyFormat

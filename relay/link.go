@@ -53,6 +53,7 @@ func newLink(p *Pool, url string) *link {
 func (l *link) status() Status {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	st := Status{
 		URL:       l.url,
 		State:     l.state,
@@ -94,6 +95,7 @@ func (l *link) await(ctx context.Context) (*session, error) {
 		l.mu.Lock()
 		state, s, failure, changed := l.state, l.session, l.failure, l.changed
 		l.mu.Unlock()
+
 		switch state {
 		case StateConnected:
 			return s, nil
@@ -102,6 +104,7 @@ func (l *link) await(ctx context.Context) (*session, error) {
 		case StateClosed:
 			return nil, ErrClosed
 		}
+
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -113,6 +116,7 @@ func (l *link) await(ctx context.Context) (*session, error) {
 // run connects, and connects again, until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer l.enter(StateClosed, nil, nil)
+
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		began := time.Now()
 		err := l.connect(ctx)
@@ -122,6 +126,7 @@ func (l *link) run(ctx context.Context) {
 		if time.Since(began) >= stableAfter {
 			attempt = 0
 		}
+
 		delay := l.pool.cfg.backoff(attempt)
 		switch {
 		case errors.Is(err, ErrMisbehaved):
@@ -132,6 +137,7 @@ func (l *link) run(ctx context.Context) {
 		default:
 			l.enter(StateWaiting, nil, err)
 		}
+
 		l.log.Debug("relay lost", "error", err, "retry_ms", delay.Milliseconds())
 		if !sleep(ctx, delay) {
 			return
@@ -167,6 +173,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 func (l *link) connect(ctx context.Context) error {
 	dctx, cancel := context.WithTimeout(ctx, l.pool.cfg.DialTimeout)
 	defer cancel()
+
 	ws, _, err := websocket.Dial(dctx, l.url, &websocket.DialOptions{
 		HTTPClient: l.pool.http,
 		HTTPHeader: http.Header{"User-Agent": {"lightwork"}},

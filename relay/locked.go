@@ -72,6 +72,7 @@ func checkLocked(text string) error {
 	if err != nil || prefix != lockedPrefix {
 		return ErrLocked
 	}
+
 	data, err := bech32.ConvertBits(words, 5, 8, false)
 	switch {
 	case err != nil || len(data) != lockedBytes:
@@ -81,5 +82,6 @@ func checkLocked(text string) error {
 	case data[1] > maxLockCost:
 		return fmt.Errorf("%w: its passphrase costs 2^%d, at most 2^%d here", ErrLocked, data[1], maxLockCost)
 	}
+
 	return nil
 }

@@ -55,6 +55,7 @@ func (p *page) next() *page {
 		if f.Since == nil || f.Limit > 0 || f.LimitZero || st.events == 0 {
 			continue
 		}
+
 		// The relay may have stopped in the middle of a second, so the oldest second
 		// is requested again. Once that brings nothing new, the next page starts
 		// before it.
@@ -68,6 +69,7 @@ func (p *page) next() *page {
 		f.Until = &until
 		filters = append(filters, f)
 	}
+
 	if len(filters) == 0 || p.depth >= maxPages {
 		return nil
 	}

@@ -94,6 +94,7 @@ func (c Config) withDefaults() Config {
 			*v = d
 		}
 	}
+
 	orTime := func(v *time.Duration, d time.Duration) {
 		if *v <= 0 {
 			*v = d
@@ -138,6 +139,7 @@ func NewPool(cfg Config) (*Pool, error) {
 		// A redirect could lead to a relay that the owner did not choose.
 		http: &http.Client{Transport: transport, CheckRedirect: noRedirect},
 	}
+
 	var known []string
 	for _, raw := range cfg.URLs {
 		u, err := relayURL(raw)
@@ -149,6 +151,7 @@ func NewPool(cfg Config) (*Pool, error) {
 			p.links = append(p.links, newLink(p, u))
 		}
 	}
+
 	if len(p.links) == 0 {
 		return nil, fmt.Errorf("%w: no relay URLs", ErrConfig)
 	}
@@ -164,6 +167,7 @@ func relayURL(raw string) (string, error) {
 		return "", fmt.Errorf("relay URL %q does not parse", raw)
 	}
 	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+
 	switch {
 	case u.Scheme != "ws" && u.Scheme != "wss":
 		return "", fmt.Errorf("relay URL %q is not ws:// or wss://", raw)
@@ -172,6 +176,7 @@ func relayURL(raw string) (string, error) {
 	case u.User != nil:
 		return "", errors.New("relay URL with a user name or password")
 	}
+
 	u.Fragment = ""
 	return strings.TrimRight(u.String(), "/"), nil
 }

@@ -59,6 +59,7 @@ func (p *Pool) publish(ctx context.Context, ev *nostr.Event, quorum int) []Publi
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.PublishTimeout)
 	defer cancel()
+
 	type answer struct {
 		index  int
 		result PublishResult
@@ -67,6 +68,7 @@ func (p *Pool) publish(ctx context.Context, ev *nostr.Event, quorum int) []Publi
 	for i, l := range p.links {
 		go func() { answers <- answer{i, l.publish(ctx, ev.ID, doc)} }()
 	}
+
 	// Answers are read to the last, even after the quorum, so that no goroutine leaks.
 	accepted := 0
 	for range p.links {
@@ -82,6 +84,7 @@ func (p *Pool) publish(ctx context.Context, ev *nostr.Event, quorum int) []Publi
 			cancel()
 		}
 	}
+
 	return results
 }
 
@@ -114,12 +117,14 @@ func (l *link) publish(ctx context.Context, id string, doc []byte) PublishResult
 			}
 			continue // publishing is repeatable: the id is the same
 		}
+
 		if err == nil && !a.accepted && wantsAuth(a.text) && s.canProve() && s.authenticate(ctx) == nil {
 			continue
 		}
 		if err == nil && !a.accepted && isRateLimited(a.text) && ctx.Err() == nil {
 			continue // the gate decides when
 		}
+
 		r.OK, r.Message, r.Err = a.accepted, a.text, err
 		if r.OK {
 			l.published.Add(1)
@@ -188,6 +193,7 @@ func (s *session) exchange(ctx context.Context, id string, doc []byte) (ack, err
 	s.acks[id] = append(s.acks[id], answer)
 	s.send(doc)
 	s.mu.Unlock()
+
 	select {
 	case a := <-answer:
 		return a, nil

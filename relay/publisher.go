@@ -70,10 +70,12 @@ func (c *Publisher) send(ctx context.Context, address string, ev *nostr.Event) (
 		return false, "", fmt.Errorf("connect: %w", err)
 	}
 	defer ws.CloseNow()
+
 	ws.SetReadLimit(128 << 10)
 	if err := ws.Write(ctx, websocket.MessageText, nip01.EventMessage(ev)); err != nil {
 		return false, "", err
 	}
+
 	for range maxAnswers {
 		_, doc, err := ws.Read(ctx)
 		if err != nil {
@@ -84,6 +86,7 @@ func (c *Publisher) send(ctx context.Context, address string, ev *nostr.Event) (
 			return m.Accepted, m.Text, nil
 		}
 	}
+
 	return false, "", ErrTimeout
 }
 

@@ -24,6 +24,7 @@ const maxQueryEvents = 5000
 func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.QueryTimeout)
 	defer cancel()
+
 	q := &query{filter: filter, limit: maxQueryEvents, first: make(chan struct{}), seen: map[string]bool{}}
 	if filter.Limit > 0 {
 		q.limit = min(q.limit, filter.Limit)
@@ -36,6 +37,7 @@ func (p *Pool) Query(ctx context.Context, filter nostr.Filter) ([]nostr.Event, e
 	all.Wait()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+
 	slices.SortFunc(q.events, nostr.CompareEventReverse)
 	q.events = slices.Clip(q.events[:min(len(q.events), q.limit)])
 	if slices.Contains(errs, nil) {
@@ -81,8 +83,10 @@ func (q *query) askUnlessSilent(ctx context.Context, l *link) error {
 		}
 		return err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	var cutoff sync.WaitGroup
 	cutoff.Go(func() {
 		select {
@@ -133,6 +137,7 @@ func (q *query) askAuthenticated(ctx context.Context, l *link) error {
 	if err := s.authenticate(ctx); err != nil {
 		return fmt.Errorf("%s: %w", l.url, err)
 	}
+
 	return q.ask(ctx, l)
 }
 
@@ -190,6 +195,7 @@ func (q *query) ask(ctx context.Context, l *link) error {
 	})
 	defer s.forget(id)
 	defer stop()
+
 	select {
 	case err = <-end:
 	case <-s.done:
@@ -197,6 +203,7 @@ func (q *query) ask(ctx context.Context, l *link) error {
 	case <-ctx.Done():
 		err = ErrTimeout
 	}
+
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.url, err)
 	}

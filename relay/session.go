@@ -120,6 +120,7 @@ func (s *session) read(ctx context.Context) error {
 			s.link.rejected.Add(1)
 			continue
 		}
+
 		if err := s.handle(buf.Bytes()); err != nil {
 			return err
 		}
@@ -136,6 +137,7 @@ func (s *session) write(ctx context.Context) error {
 				return err
 			}
 		}
+
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
@@ -172,16 +174,19 @@ func (s *session) keepAlive(ctx context.Context) error {
 	cfg := s.link.pool.cfg
 	tick := time.NewTicker(cfg.PingInterval)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+
 		before := s.messagesRead.Load()
 		pctx, cancel := context.WithTimeout(ctx, cfg.WriteTimeout)
 		err := s.ws.Ping(pctx)
 		cancel()
+
 		switch {
 		case err == nil:
 			s.touch()
@@ -229,6 +234,7 @@ func (s *session) handle(doc []byte) error {
 		s.link.rejected.Add(1)
 		return nil
 	}
+
 	switch m.Label {
 	case nip01.LabelEvent:
 		return s.onEvent(m.SubID, &m.Event, len(doc))
@@ -246,6 +252,7 @@ func (s *session) handle(doc []byte) error {
 	case nip01.LabelAuth: // answered once the relay refuses a request: see authenticate
 		s.onChallenge(m.Text)
 	}
+
 	return nil
 }
 
@@ -270,6 +277,7 @@ func (s *session) onEvent(id string, ev *nostr.Event, size int) error {
 	if err := nip01.Verify(ev); err != nil {
 		return s.strike(err.Error())
 	}
+
 	s.link.received.Add(1)
 	f.event(ev)
 	return nil

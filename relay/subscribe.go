@@ -61,6 +61,7 @@ func (p *Pool) Subscribe(ctx context.Context, filters []nostr.Filter, opt Subscr
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	s := &Subscription{
 		pool:      p,
 		opt:       opt,
@@ -85,6 +86,7 @@ func (p *Pool) Subscribe(ctx context.Context, filters []nostr.Filter, opt Subscr
 	p.mu.Unlock()
 
 	go s.pump()
+
 	for _, l := range p.links {
 		l.mu.Lock()
 		session := l.session
@@ -93,6 +95,7 @@ func (p *Pool) Subscribe(ctx context.Context, filters []nostr.Filter, opt Subscr
 			s.attach(l, session)
 		}
 	}
+
 	unbind := context.AfterFunc(ctx, s.Close)
 	s.mu.Lock()
 	s.unbind = unbind
@@ -122,12 +125,14 @@ func (s *Subscription) Close() {
 			s.unbind()
 		}
 	}
+
 	s.mu.Unlock()
 	if first {
 		s.pool.mu.Lock()
 		delete(s.pool.subs, s)
 		s.pool.mu.Unlock()
 	}
+
 	<-s.pumpEnded
 }
 
@@ -136,6 +141,7 @@ func (s *Subscription) Close() {
 func (s *Subscription) pump() {
 	defer close(s.pumpEnded)
 	defer close(s.events)
+
 	for {
 		in, ok := s.next()
 		if !ok {
@@ -146,6 +152,7 @@ func (s *Subscription) pump() {
 				return
 			}
 		}
+
 		select {
 		case s.events <- in:
 		case <-s.done:
@@ -159,6 +166,7 @@ func (s *Subscription) pump() {
 func (s *Subscription) next() (Incoming, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if len(s.queue) == 0 {
 		for _, t := range s.tails {
 			t.refetch()
@@ -180,12 +188,14 @@ func (s *Subscription) put(t *tail, ev *nostr.Event) bool {
 	if len(s.queue) >= s.pool.cfg.QueueEvents {
 		return false
 	}
+
 	s.seen.add(ev.ID)
 	s.queue = append(s.queue, Incoming{Event: *ev, Relay: t.link.url})
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+
 	return true
 }
 
@@ -201,6 +211,7 @@ func (s *Subscription) markReady() {
 func (s *Subscription) attach(l *link, on *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.closed {
 		return
 	}
@@ -209,6 +220,7 @@ func (s *Subscription) attach(l *link, on *session) {
 		t = &tail{sub: s, link: l}
 		s.tails[l] = t
 	}
+
 	if t.session != on {
 		t.attach(on)
 	}

@@ -49,6 +49,7 @@ func (t *tail) open() {
 	for i, f := range first.filters {
 		budget[i] = f.Limit
 	}
+
 	eose := false
 	t.liveID = t.session.request(&feed{
 		filters: first.filters,
@@ -94,6 +95,7 @@ func within(filters nostr.Filters, budget []int, ev *nostr.Event) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -120,6 +122,7 @@ func (t *tail) startFilter(f nostr.Filter, cursor nostr.Timestamp) nostr.Filter 
 		}
 		return f
 	}
+
 	since := t.floor
 	if cursor > 0 {
 		since = min(since, cursor)
@@ -144,6 +147,7 @@ func from(f nostr.Filter, since nostr.Timestamp) nostr.Filter {
 func (t *tail) event(ev *nostr.Event, p *page) {
 	t.sub.mu.Lock()
 	defer t.sub.mu.Unlock()
+
 	t.sub.markReady()
 	if p != nil && t.page != p {
 		return // the page was dropped
@@ -151,6 +155,7 @@ func (t *tail) event(ev *nostr.Event, p *page) {
 	if t.sub.put(t, ev) {
 		return
 	}
+
 	// The reader is too slow. The event is dropped now and fetched again when the
 	// queue is empty.
 	if !t.lagging && t.current {
@@ -185,6 +190,7 @@ func (t *tail) refetch() {
 			}
 		}
 	}
+
 	t.fetch(newPage(filters))
 }
 
@@ -209,6 +215,7 @@ func (t *tail) fetch(p *page) {
 		t.session.forget(id)
 		t.continuePage(p)
 	}
+
 	id = t.session.request(&feed{
 		filters: p.filters,
 		known: func(ev *nostr.Event) bool {
@@ -307,6 +314,7 @@ func (t *tail) scheduleRetry(text string) {
 		})
 		return
 	}
+
 	delay := t.sub.pool.cfg.MaxBackoff
 	prefix, _, _ := strings.Cut(text, ":")
 	switch prefix {
@@ -315,6 +323,7 @@ func (t *tail) scheduleRetry(text string) {
 		delay = t.sub.pool.cfg.backoff(t.refusals)
 		t.refusals++
 	}
+
 	t.restartAfter(delay)
 }
 

@@ -93,9 +93,11 @@ func (g *Group) create(root, name string, own map[string]string, l Limits) (miss
 	} else {
 		missing = g.createLegacy(root, name, own)
 	}
+
 	if len(missing) > 0 {
 		return missing
 	}
+
 	for _, s := range g.settings(l) {
 		if err := os.WriteFile(filepath.Join(g.dirs[s.controller], s.file), []byte(s.value), 0); err != nil {
 			if s.optional && errors.Is(err, os.ErrNotExist) {
@@ -120,6 +122,7 @@ func (g *Group) createLegacy(root, name string, own map[string]string) (missing 
 		}
 		g.dirs[c] = dir
 	}
+
 	if len(missing) == len(controllers()) && len(causes) == 1 {
 		return []string{fmt.Sprintf("memory, pids and cpu limits: nothing can be made below %s: %s (mount the controllers and run as root)", root, slices.Collect(maps.Keys(causes))[0])}
 	}
@@ -149,6 +152,7 @@ func (g *Group) settings(l Limits) (all []setting) {
 			all = append(all, setting{"memory", "memory.limit_in_bytes", memory, false}, setting{"memory", "memory.memsw.limit_in_bytes", memory, true})
 		}
 	}
+
 	if l.Pids > 0 {
 		all = append(all, setting{"pids", "pids.max", strconv.Itoa(l.Pids), false})
 	}

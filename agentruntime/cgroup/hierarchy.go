@@ -23,14 +23,17 @@ func makeGroup(parents []string, name string, need []string) (string, error) {
 			errs = append(errs, err)
 			continue
 		}
+
 		// A plain directory, of a controller that is not mounted, has no files.
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
 			_ = os.Remove(dir)
 			errs = append(errs, fmt.Errorf("%s is not a cgroup", parent))
 			continue
 		}
+
 		return dir, nil
 	}
+
 	return "", errors.Join(errs...)
 }
 
@@ -44,6 +47,7 @@ func delegate(parent string, need []string) error {
 	if err != nil {
 		return err
 	}
+
 	have := strings.Fields(string(text))
 	for _, c := range need {
 		if slices.Contains(have, c) {
@@ -53,6 +57,7 @@ func delegate(parent string, need []string) error {
 			return fmt.Errorf("hand %s down: %w", c, err)
 		}
 	}
+
 	return nil
 }
 

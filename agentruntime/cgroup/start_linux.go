@@ -35,6 +35,7 @@ func (g *Group) startInside(cmd *exec.Cmd) error {
 		return err
 	}
 	defer dir.Close()
+
 	attr := syscall.SysProcAttr{}
 	if cmd.SysProcAttr != nil {
 		attr = *cmd.SysProcAttr

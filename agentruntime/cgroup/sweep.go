@@ -21,6 +21,7 @@ func Sweep(root string) (removed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var parents []string
 	switch Version(root) {
 	case 2:
@@ -30,12 +31,14 @@ func Sweep(root string) (removed []string, err error) {
 			parents = append(parents, legacyParents(filepath.Join(root, c), own[c])...)
 		}
 	}
+
 	var errs []error
 	for _, parent := range parents {
 		left, err := filepath.Glob(filepath.Join(parent, prefix+"*-*-*-*"))
 		if err != nil {
 			return removed, fmt.Errorf("sweep cgroups: %w", err)
 		}
+
 		for _, dir := range left {
 			if !isOrphan(filepath.Base(dir)) {
 				continue
@@ -50,6 +53,7 @@ func Sweep(root string) (removed []string, err error) {
 			}
 		}
 	}
+
 	return removed, errors.Join(errs...)
 }
 
@@ -81,6 +85,7 @@ func killGroup(dir string) error {
 	// The unified form kills all at once, also what forks meanwhile, and does
 	// not wait until they are gone.
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0)
+
 	for range killRounds {
 		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 		if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 {
@@ -89,13 +94,16 @@ func killGroup(dir string) error {
 		if err != nil {
 			return fmt.Errorf("kill cgroup: %w", err)
 		}
+
 		for field := range strings.FieldsSeq(string(text)) {
 			if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
 		}
+
 		time.Sleep(time.Millisecond)
 	}
+
 	return fmt.Errorf("kill cgroup %s: it does not get empty", dir)
 }
 

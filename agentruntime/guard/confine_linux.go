@@ -85,6 +85,7 @@ func (c *Confinement) apply() (string, error) {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 		words = append(words, "signals scoped")
 	}
+
 	if err := c.restrict(attr, int(abi)); err != nil {
 		return "", err
 	}
@@ -92,6 +93,7 @@ func (c *Confinement) apply() (string, error) {
 	if filtered {
 		words = append(words, "no set-user-id files")
 	}
+
 	switch {
 	case c.Network:
 	case settled || filtered:
@@ -101,6 +103,7 @@ func (c *Confinement) apply() (string, error) {
 	default:
 		words = append(words, "network open")
 	}
+
 	return strings.Join(words, ", "), err
 }
 
@@ -112,22 +115,26 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 	case abi < 6:
 		size = unsafe.Offsetof(attr.Scoped)
 	}
+
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return fmt.Errorf("make landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
+
 	paths := newRealPaths(slices.Concat(c.Write, c.Others))
 	for _, p := range c.Read {
 		if err := paths.add(int(fd), p, fsRead); err != nil {
 			return err
 		}
 	}
+
 	for _, p := range c.Write {
 		if err := paths.add(int(fd), p, attr.Access_fs); err != nil {
 			return err
 		}
 	}
+
 	// With capabilities, root could read the memory of other processes in spite of
 	// Landlock. Without them it is an ordinary user.
 	for capability := uintptr(0); ; capability++ {
@@ -139,12 +146,14 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 			return fmt.Errorf("drop capability %d: %w", capability, err)
 		}
 	}
+
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return fmt.Errorf("enforce landlock rules: %w", errno)
 	}
+
 	return nil
 }
 
@@ -192,6 +201,7 @@ func (r *realPaths) follow(p string) (string, error) {
 		case r.mayChange(at):
 			return "", &agentLinkError{next}
 		}
+
 		if links++; links > maxLinks {
 			return "", unix.ELOOP
 		}
@@ -200,6 +210,7 @@ func (r *realPaths) follow(p string) (string, error) {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
+
 	return at, nil
 }
 
@@ -222,6 +233,7 @@ func (r *realPaths) add(ruleset int, p string, access uint64) error {
 	if err == nil {
 		err = addPath(ruleset, to, access)
 	}
+
 	switch {
 	case errors.As(err, new(*agentLinkError)) && slices.Contains(r.system, p):
 		return nil // the agent may change the system's own files: it needs no more
@@ -241,6 +253,7 @@ func addPath(ruleset int, p string, access uint64) error {
 		return err
 	}
 	defer unix.Close(fd)
+
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err

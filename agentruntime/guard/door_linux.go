@@ -32,6 +32,7 @@ func (g *guard) launchConfined(order Order, attr *syscall.ProcAttr, in *frame.Re
 	}
 	door, theirs := os.NewFile(uintptr(fds[0]), "door"), os.NewFile(uintptr(fds[1]), "door")
 	defer door.Close()
+
 	// With few threads, which count towards the agent's limit until it has begun.
 	attr.Dir, attr.Env = "/", []string{Env + "=" + doorRole, "GOMAXPROCS=1"}
 	attr.Files = append(attr.Files, theirs.Fd())
@@ -46,6 +47,7 @@ func (g *guard) launchConfined(order Order, attr *syscall.ProcAttr, in *frame.Re
 	if err := send(door, order); err != nil {
 		return fmt.Errorf("start %s: %w", path.Base(order.Path), err)
 	}
+
 	answers := frame.NewReader(door, MaxMessage)
 	confined := false
 	for {
@@ -56,6 +58,7 @@ func (g *guard) launchConfined(order Order, attr *syscall.ProcAttr, in *frame.Re
 		if err != nil {
 			return fmt.Errorf("start %s: ended while it was confined: %w", path.Base(order.Path), err)
 		}
+
 		var r Report
 		if err := json.Unmarshal(doc, &r); err != nil {
 			return fmt.Errorf("start %s: %w", path.Base(order.Path), err)
@@ -63,6 +66,7 @@ func (g *guard) launchConfined(order Order, attr *syscall.ProcAttr, in *frame.Re
 		if r.Error != "" {
 			return errors.New(r.Error)
 		}
+
 		g.confined, confined = r.Confined, true
 	}
 }
@@ -92,6 +96,7 @@ func become(control *os.File) error {
 	if order.Confine == nil {
 		return errors.New("read launch order: without a confinement")
 	}
+
 	words, err := order.Confine.apply()
 	if err != nil {
 		return err
@@ -108,6 +113,7 @@ func become(control *os.File) error {
 			return errors.New("the guard is gone")
 		}
 	}
+
 	if err := send(control, Report{Confined: words}); err != nil {
 		return err
 	}
@@ -117,5 +123,6 @@ func become(control *os.File) error {
 			return fmt.Errorf("start %s: %w", path.Base(order.Path), err)
 		}
 	}
+
 	return fmt.Errorf("start %s: %w", path.Base(order.Path), syscall.Exec(order.Path, order.Argv, order.Env))
 }

@@ -83,6 +83,7 @@ type guard struct {
 func run() int {
 	// The parent-death signal follows the thread that started the agent.
 	runtime.LockOSThread()
+
 	// The agent must not inherit descriptors that the node got from its caller, such as
 	// a log or a lock.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
@@ -93,6 +94,7 @@ func run() int {
 	if g.control == nil {
 		return 2
 	}
+
 	// Caught, not ignored: an ignored signal stays ignored in the agent.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
@@ -137,20 +139,24 @@ func (g *guard) launch(in *frame.Reader) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
+
 	// A memory dump of the agent would hold its token.
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core dumps: %w", err)
 	}
+
 	if n := order.OpenFiles; n > 0 {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}); err != nil {
 			return fmt.Errorf("limit open files to %d: %w", n, err)
 		}
 	}
+
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
+
 	attr := &syscall.ProcAttr{
 		Dir: order.Dir, Env: order.Env,
 		Files: []uintptr{null.Fd(), 1, 2},
@@ -245,12 +251,14 @@ func (g *guard) waitAgent() string {
 func (g *guard) reap() (status string, ended bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, g.pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	if err == nil && info.Signo == 0 {
 		return "", false
 	}
 	_ = unix.Kill(-g.pid, unix.SIGKILL)
+
 	var ws unix.WaitStatus
 	for {
 		_, err = unix.Wait4(g.pid, &ws, 0, nil)
@@ -258,6 +266,7 @@ func (g *guard) reap() (status string, ended bool) {
 			break
 		}
 	}
+
 	g.reaped = true
 	switch {
 	case err != nil:
@@ -265,6 +274,7 @@ func (g *guard) reap() (status string, ended bool) {
 	case ws.Signaled():
 		return "signal: " + ws.Signal().String(), true
 	}
+
 	return "exit status " + strconv.Itoa(ws.ExitStatus()), true
 }
 
@@ -291,6 +301,7 @@ func Descendants(root int) []int {
 	if err != nil {
 		return nil
 	}
+
 	children := map[int][]int{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -301,6 +312,7 @@ func Descendants(root int) []int {
 		if err != nil {
 			continue
 		}
+
 		// "pid (name) state ppid ...": the name may hold anything.
 		_, rest, _ := strings.Cut(string(stat[max(0, strings.LastIndexByte(string(stat), ')')):]), ") ")
 		if fields := strings.Fields(rest); len(fields) > 1 {
@@ -309,10 +321,12 @@ func Descendants(root int) []int {
 			}
 		}
 	}
+
 	var all []int
 	for queue := children[root]; len(queue) > 0; queue = queue[1:] {
 		all = append(all, queue[0])
 		queue = append(queue, children[queue[0]]...)
 	}
+
 	return all
 }

@@ -62,11 +62,13 @@ func callFilter(noSockets bool) []unix.SockFilter {
 	for _, number := range []uint32{unix.SYS_OPENAT2, unix.SYS_IO_URING_SETUP} {
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Refuse(unix.ENOSYS))
 	}
+
 	for _, c := range modeCalls() {
 		body := c.rule()
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, c.number, 0, uint8(len(body))))
 		prog = append(prog, body...)
 	}
+
 	if noSockets {
 		prog = append(prog,
 			seccomp.Jump(unix.BPF_JEQ, unix.SYS_SOCKET, 0, 3),
@@ -75,6 +77,7 @@ func callFilter(noSockets bool) []unix.SockFilter {
 			seccomp.Refuse(unix.EAFNOSUPPORT), // what a machine without that network says
 		)
 	}
+
 	return append(prog, seccomp.Return(unix.SECCOMP_RET_ALLOW))
 }
 
@@ -87,6 +90,7 @@ func (c modeCall) rule() []unix.SockFilter {
 			seccomp.Jump(unix.BPF_JSET, unix.O_CREAT|tmpfile, 1, 0),
 			seccomp.Return(unix.SECCOMP_RET_ALLOW))
 	}
+
 	return append(body,
 		seccomp.Arg(c.mode),
 		seccomp.Jump(unix.BPF_JSET, setIDBits, 0, 1),

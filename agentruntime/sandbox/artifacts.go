@@ -36,15 +36,18 @@ func sendArtifacts(p *plan, w *frameWriter) ([]artifactHeader, error) {
 		return nil, err
 	}
 	defer root.Close()
+
 	found, err := listArtifacts(root)
 	if err != nil {
 		return nil, &stageError{stageLimit, err}
 	}
+
 	for _, a := range found {
 		if err := sendArtifact(root, a, w); err != nil {
 			return nil, fmt.Errorf("send artifact %q: %w", a.Path, err)
 		}
 	}
+
 	return found, nil
 }
 
@@ -64,6 +67,7 @@ func listArtifacts(root *os.Root) ([]artifactHeader, error) {
 		if !d.Type().IsRegular() || !printable(path) {
 			return nil
 		}
+
 		info, err := d.Info()
 		if err != nil {
 			return err
@@ -71,6 +75,7 @@ func listArtifacts(root *os.Root) ([]artifactHeader, error) {
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Nlink != 1 {
 			return nil
 		}
+
 		total += info.Size()
 		if len(found) == MaxArtifacts {
 			return fmt.Errorf("artifact_limit: more than %d artifacts", MaxArtifacts)
@@ -78,6 +83,7 @@ func listArtifacts(root *os.Root) ([]artifactHeader, error) {
 		if total > MaxArtifactBytes {
 			return fmt.Errorf("artifact_limit: artifacts have more than %d bytes", MaxArtifactBytes)
 		}
+
 		found = append(found, artifactHeader{Path: path, Size: info.Size()})
 		return nil
 	})
@@ -94,9 +100,11 @@ func sendArtifact(root *os.Root, a artifactHeader, w *frameWriter) error {
 		return err
 	}
 	defer f.Close()
+
 	if err := w.writeJSON(frameArtifact, a); err != nil {
 		return err
 	}
+
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := f.Read(buf)
@@ -105,6 +113,7 @@ func sendArtifact(root *os.Root, a artifactHeader, w *frameWriter) error {
 				return err
 			}
 		}
+
 		if errors.Is(err, io.EOF) {
 			return w.write(frameData, nil)
 		}
@@ -145,6 +154,7 @@ func (s *artifactStore) begin(h artifactHeader) error {
 	if !fs.ValidPath(h.Path) || h.Path == "." || len(h.Path) > maxArtifactPath || !printable(h.Path) {
 		return fmt.Errorf("artifact path %q is not valid", h.Path)
 	}
+
 	o := &openArtifact{path: h.Path, sum: sha256.New()}
 	if s.dir != "" {
 		f, err := os.CreateTemp(s.dir, ".incoming-*")
@@ -153,6 +163,7 @@ func (s *artifactStore) begin(h artifactHeader) error {
 		}
 		o.file = f
 	}
+
 	s.open = o
 	return nil
 }
@@ -166,6 +177,7 @@ func (s *artifactStore) data(piece []byte) error {
 	if len(piece) == 0 {
 		return s.finish()
 	}
+
 	s.total += int64(len(piece))
 	if s.total > MaxArtifactBytes {
 		return fmt.Errorf("artifacts have more than %d bytes", MaxArtifactBytes)
@@ -183,6 +195,7 @@ func (s *artifactStore) data(piece []byte) error {
 			return fmt.Errorf("store artifact: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -197,6 +210,7 @@ func (s *artifactStore) finish() error {
 			return fmt.Errorf("store artifact: %w", err)
 		}
 	}
+
 	s.done, s.open = append(s.done, a), nil
 	return nil
 }

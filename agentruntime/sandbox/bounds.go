@@ -43,6 +43,7 @@ func newBounds(j *job, opts Options) (*bounds, error) {
 		}
 		return &bounds{group: group}, err
 	}
+
 	j.plan.Rlimits = &rlimits{
 		DataBytes: uint64(j.memory() + spareData), OpenFiles: maxFiles,
 		Tasks: uint64(j.limits.Pids), CPUs: int(math.Ceil(j.limits.CPUs)),
@@ -89,6 +90,7 @@ func (b *bounds) watch(j *job, root int) func(context.Context) error {
 	case b.place == nil:
 		return func(ctx context.Context) error { return watchdog.Watch(ctx, root, l) }
 	}
+
 	l.MemoryBytes += guardMemory
 	l.Tasks += guardTasks
 	return func(ctx context.Context) error {
@@ -141,11 +143,13 @@ func commandUser() int {
 	if os.Geteuid() != 0 || unix.Capget(&head, &data[0]) != nil {
 		return os.Geteuid()
 	}
+
 	for _, c := range []uint{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_CHOWN, unix.CAP_KILL} {
 		if data[0].Effective&(1<<c) == 0 {
 			return os.Geteuid()
 		}
 	}
+
 	if !isMapped("/proc/self/uid_map", hostCommandID) || !isMapped("/proc/self/gid_map", hostCommandID) {
 		return os.Geteuid() // root of a user namespace that does not have it
 	}

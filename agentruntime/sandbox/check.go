@@ -39,6 +39,7 @@ func Check(ctx context.Context, opts Options, least Level) (Level, []Feature) {
 	if err != nil {
 		return "", []Feature{{Name: "options", Detail: err.Error()}}
 	}
+
 	failed := map[Level]error{}
 	level := Level("")
 	for _, l := range Levels() {
@@ -140,6 +141,7 @@ func checkLevel(level, least Level, failed map[Level]error) Feature {
 		}
 		return f
 	}
+
 	switch level {
 	case LevelLimits:
 		f.Detail += ": namespaces, rlimits and a watchdog, no cgroups"
@@ -159,6 +161,7 @@ func checkFilter() Feature {
 			err = errno
 		}
 	}
+
 	if err != nil {
 		f.Detail = err.Error()
 		f.Fix = "needs Linux with CONFIG_SECCOMP_FILTER on amd64 or arm64"
@@ -185,6 +188,7 @@ func checkLandlock(least Level) Feature {
 	default:
 		f.Detail += ": files, TCP, signals, abstract sockets"
 	}
+
 	return f
 }
 

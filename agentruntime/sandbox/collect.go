@@ -79,6 +79,7 @@ func (c *collector) take(kind byte, payload []byte) error {
 		c.ended = true
 		return nil
 	}
+
 	return fmt.Errorf("read sandbox report: unknown frame %q", kind)
 }
 
@@ -121,6 +122,7 @@ func limitText(over error) string {
 func (c *collector) conclude(err error, reason stopReason, over error, complaint string) (*outcome, error) {
 	out := &c.out
 	out.artifacts = c.artifacts.done
+
 	switch {
 	case over != nil && !c.ended:
 		out.stopped, out.limit = stopLimit, limitText(over)
@@ -145,6 +147,7 @@ func (c *collector) conclude(err error, reason stopReason, over error, complaint
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrSandboxDied, complaint)
 	}
+
 	for _, r := range out.runs {
 		if !r.finished {
 			r.exitCode = exitSignalBase + int(syscall.SIGKILL)
@@ -152,5 +155,6 @@ func (c *collector) conclude(err error, reason stopReason, over error, complaint
 			r.end()
 		}
 	}
+
 	return out, nil
 }

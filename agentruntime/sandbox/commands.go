@@ -42,6 +42,7 @@ func runCommands(p *plan, w *frameWriter) (codes []int, err error) {
 			return codes, nil
 		}
 	}
+
 	return codes, nil
 }
 
@@ -54,11 +55,13 @@ func runCommand(p *plan, c planCommand, w *frameWriter) (code int, err error) {
 		return 0, err
 	}
 	defer null.Close()
+
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	defer outR.Close()
+
 	errR, errW, err := os.Pipe()
 	if err != nil {
 		outW.Close()
@@ -146,6 +149,7 @@ func killRest(p *plan) error {
 	if err := unix.Kill(-1, unix.SIGKILL); err != nil && err != unix.ESRCH {
 		return fmt.Errorf("kill leftover processes: %w", err)
 	}
+
 	for {
 		_, err := syscall.Wait4(-1, nil, 0, nil)
 		if err == syscall.ECHILD {
@@ -172,6 +176,7 @@ func killBelow() error {
 			}
 		}()
 		<-killed
+
 		for {
 			pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 			if err == syscall.ECHILD {
@@ -184,6 +189,7 @@ func killBelow() error {
 				break
 			}
 		}
+
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -74,6 +74,7 @@ func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err err
 			opts.Logger.Error("sandbox left something behind", "err", removeErr)
 		}
 	}()
+
 	// The kernel ties the death signal to the thread that starts process 1.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -122,12 +123,14 @@ func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
 	defer planR.Close()
+
 	reportR, reportW, err := os.Pipe()
 	if err != nil {
 		planW.Close()
 		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
 	defer reportW.Close()
+
 	p := &process{plan: planW, report: reportR, complaint: &boundedBuffer{limit: 4 << 10}}
 	files := []*os.File{planR, reportW} // planFD, reportFD
 	if j.plan.Proxy {
@@ -139,6 +142,7 @@ func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 		defer theirs.Close()
 		files = append(files, theirs) // proxyFD
 	}
+
 	if j.plan.Level == LevelLandlock {
 		if err := p.startGuarded(argv, files); err != nil {
 			p.close()
@@ -146,6 +150,7 @@ func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 		}
 		return p, nil
 	}
+
 	p.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: argv, Env: []string{}, Dir: "/",
 		ExtraFiles: files, Stderr: p.complaint, SysProcAttr: namespaces(j.plan.Split),
@@ -160,6 +165,7 @@ func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 		return nil, &ConfineError{Missing: []string{fmt.Sprintf(
 			"namespaces: %v (allow user namespaces: sysctl user.max_user_namespaces, and the container or AppArmor profile)", err)}}
 	}
+
 	p.root = p.cmd.Process.Pid
 	return p, nil
 }
@@ -197,6 +203,7 @@ func namespaces(split bool) *syscall.SysProcAttr {
 		attr.GidMappingsEnableSetgroups = true
 		return attr
 	}
+
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: commandID, HostID: os.Geteuid(), Size: 1}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: commandID, HostID: os.Getegid(), Size: 1}}
 	return attr
@@ -215,6 +222,7 @@ func (p *process) send(j *job) error {
 	if !j.plan.Source {
 		return nil
 	}
+
 	return w.writeStream(frameSource, j.source)
 }
 
@@ -262,6 +270,7 @@ func newWatch(ctx context.Context, timeout time.Duration, stop func(), bound fun
 	go func() {
 		timer := time.NewTimer(timeout)
 		defer timer.Stop()
+
 		reason, judged := stopNone, over
 	wait:
 		for {

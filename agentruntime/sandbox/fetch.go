@@ -69,6 +69,7 @@ func gitSettings(s *source) []string {
 		key, value, _ := strings.Cut(setting, "=")
 		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
 	}
+
 	return env
 }
 
@@ -82,6 +83,7 @@ func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
 	if _, err := os.Stat("/usr/bin/git"); err != nil {
 		return nil, &RequestError{"repo.source", "repositories are not offered: this host has no git"}
 	}
+
 	opts.ArtifactDir, opts.Stream = "", nil
 	files, err := fetchFiles(s, opts.CAFile)
 	if err != nil {
@@ -125,6 +127,7 @@ func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 	case out.artifacts[0].Size > MaxSourceBytes:
 		return nil, &RequestError{"repo.source", fmt.Sprintf("its files have more than %d bytes, compressed", MaxSourceBytes)}
 	}
+
 	return out.artifacts[0].content, nil
 }
 
@@ -141,6 +144,7 @@ func fetchFiles(s *source, caFile string) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	var buf bytes.Buffer
 	zw, err := gzip.NewWriterLevel(&buf, gzip.NoCompression)
 	if err != nil {
@@ -154,6 +158,7 @@ func fetchFiles(s *source, caFile string) ([]byte, error) {
 	if _, err := tw.Write(content); err != nil {
 		return nil, err
 	}
+
 	err = errors.Join(tw.Close(), zw.Close())
 	return buf.Bytes(), err
 }

@@ -71,6 +71,7 @@ func (f *frameWriter) write(kind byte, payload []byte) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+
 	var head [5]byte
 	head[0] = kind
 	binary.BigEndian.PutUint32(head[1:], uint32(len(payload)))
@@ -80,6 +81,7 @@ func (f *frameWriter) write(kind byte, payload []byte) error {
 	if _, err := f.w.Write(payload); err != nil {
 		return fmt.Errorf("write frame %q: %w", kind, err)
 	}
+
 	return nil
 }
 
@@ -135,6 +137,7 @@ func (s *frameStream) Read(p []byte) (int, error) {
 		}
 		s.rest, s.done = payload, len(payload) == 0
 	}
+
 	n := copy(p, s.rest)
 	s.rest = s.rest[n:]
 	return n, nil

@@ -35,6 +35,7 @@ func startUnderGuard(order guard.Order, files []*os.File, stderr io.Writer, time
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	defer theirs.Close()
+
 	order.Files = len(files)
 	g := &guardedProgram{control: ours}
 	g.cmd = &exec.Cmd{
@@ -81,6 +82,7 @@ func (g *guardedProgram) begin(order guard.Order, timeout time.Duration) error {
 	if report.Error != "" {
 		return errors.New(report.Error)
 	}
+
 	return nil
 }
 

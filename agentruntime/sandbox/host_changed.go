@@ -34,6 +34,7 @@ var onHost hostWatch
 func (w *hostWatch) changed(look func() []string, describe func() ([]byte, error)) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	now := look()
 	if slices.Equal(now, w.stamps) {
 		return w.other, nil

@@ -27,6 +27,7 @@ func rootOf(req *schemas.SandboxRunRequest, opts Options) (image string, err err
 		}
 		return "", requestError(req.CheckImage(host, nil))
 	}
+
 	openErr := images.ErrNotRegistered
 	err = req.CheckImage("", func(digest string) bool {
 		d, err := hashing.ParseDigest(digest)
@@ -64,6 +65,7 @@ func bindImage(p *plan, root *os.File) error {
 	if len(entries) > maxImageTop {
 		return fmt.Errorf("the image's root has more than %d names", maxImageTop)
 	}
+
 	workspace, _, _ := strings.Cut(p.MountPath[1:], "/")
 	for _, e := range entries {
 		if e.Name() == workspace || slices.Contains(providedDirs(), e.Name()) {
@@ -75,6 +77,7 @@ func bindImage(p *plan, root *os.File) error {
 			return err
 		}
 	}
+
 	if _, err := os.Lstat(filepath.Join(newRoot, "etc")); errors.Is(err, fs.ErrNotExist) {
 		return writeEtc(false)
 	}

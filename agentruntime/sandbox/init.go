@@ -51,6 +51,7 @@ func Init() int {
 		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init: close_range:", err)
 		return 2
 	}
+
 	// Where commands have the same user they may send signals here. Caught they
 	// do nothing; ignored they would be ignored by every command too.
 	signal.Notify(make(chan os.Signal, 1))
@@ -64,6 +65,7 @@ func Init() int {
 	if se := (*stageError)(nil); errors.As(err, &se) {
 		report.Stage = se.stage
 	}
+
 	// Whether this arrives or not, the exit below ends every process here.
 	_ = w.writeJSON(frameFatal, report)
 	return 1
@@ -90,6 +92,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	if err := p.Rlimits.set(); err != nil {
 		return err
 	}
+
 	var up walls
 	var err error
 	if guarded { // the walls take the place of the mounts, so they come first
@@ -97,6 +100,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	} else {
 		err = enterNamespaces(&p)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -105,6 +109,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 			return &stageError{stageSource, err}
 		}
 	}
+
 	// From here nothing is read: the pipe only says that the agent lives.
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
@@ -115,6 +120,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 			return err
 		}
 	}
+
 	if err := w.writeJSON(frameReady, up); err != nil {
 		return err
 	}
@@ -125,6 +131,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 			before = nil
 		}
 	}
+
 	codes, err := runCommands(&p, w)
 	if err != nil {
 		return err
@@ -136,6 +143,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	if err := sendSummary(&p, codes, before, sent, w); err != nil {
 		return err
 	}
+
 	return w.write(frameEnd, nil)
 }
 
@@ -151,11 +159,13 @@ func enterNamespaces(p *plan) error {
 	if err := isolate(p.Loopback); err != nil {
 		return err
 	}
+
 	if p.Proxy {
 		if err := offerProxy(); err != nil {
 			return err
 		}
 	}
+
 	if err := buildRoot(p, image); err != nil {
 		return err
 	}

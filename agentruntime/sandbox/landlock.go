@@ -87,12 +87,14 @@ func outsideRules(p *plan) []pathRule {
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		rules = append(rules, pathRule{"/dev/" + name, landlockDevices, false})
 	}
+
 	for _, name := range []string{
 		"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version",
 		"sys/kernel/ngroups_max", "sys/kernel/osrelease", "sys/kernel/pid_max", "sys/vm/overcommit_memory",
 	} {
 		rules = append(rules, pathRule{"/proc/" + name, landlockRead, true})
 	}
+
 	for _, path := range guard.SystemPaths() {
 		rules = append(rules, pathRule{path, landlockRead, true})
 	}
@@ -107,6 +109,7 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	if abi == 0 {
 		return 0, nil
 	}
+
 	size := unsafe.Sizeof(attr)
 	switch { // older kernels know a shorter form only
 	case abi < 4:
@@ -114,11 +117,13 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	case abi < 6:
 		size = unsafe.Offsetof(attr.Scoped)
 	}
+
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if errno != 0 {
 		return 0, fmt.Errorf("make landlock rules: %w", errno)
 	}
 	defer unix.Close(int(fd))
+
 	for _, r := range rules {
 		err := allowBeneath(int(fd), r.path, r.access&attr.Access_fs)
 		if r.optional && errors.Is(err, fs.ErrNotExist) {
@@ -128,6 +133,7 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 			return 0, fmt.Errorf("landlock %s: %w", r.path, err)
 		}
 	}
+
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
 		return 0, fmt.Errorf("enforce landlock rules: %w", errno)
 	}
@@ -140,6 +146,7 @@ func allowBeneath(ruleset int, path string, access uint64) error {
 		return err
 	}
 	defer unix.Close(fd)
+
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err

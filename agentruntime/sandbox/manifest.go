@@ -135,6 +135,7 @@ func hashTool(name, path string, hashed map[string]hashing.Digest) (hostFile, bo
 		}
 		hashed[real] = digest
 	}
+
 	return hostFile{Name: name, Path: real, SHA256: digest}, true
 }
 
@@ -153,6 +154,7 @@ func hashFile(path string) (hashing.Digest, error) {
 		return hashing.Digest{}, err
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil {
 		return hashing.Digest{}, err
@@ -160,6 +162,7 @@ func hashFile(path string) (hashing.Digest, error) {
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 && !strings.Contains(path, "libc") || info.Size() > maxToolBytes {
 		return hashing.Digest{}, errors.New("no program")
 	}
+
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return hashing.Digest{}, err
@@ -175,6 +178,7 @@ func readOS(path string) hostOS {
 		return hostOS{ID: "unknown"}
 	}
 	defer f.Close()
+
 	o := hostOS{ID: "unknown"}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		key, value, _ := strings.Cut(lines.Text(), "=")
@@ -186,5 +190,6 @@ func readOS(path string) hostOS {
 			o.VersionID = value
 		}
 	}
+
 	return o
 }

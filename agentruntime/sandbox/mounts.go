@@ -61,11 +61,13 @@ func buildRoot(p *plan, image *os.File) error {
 			return unix.Mount("", "/", "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
 		}},
 	}
+
 	for _, s := range steps {
 		if err := s.do(); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
+
 	return nil
 }
 
@@ -111,6 +113,7 @@ func show(from, inside string) error {
 		}
 		return os.Symlink(target, inside)
 	}
+
 	if err := os.WriteFile(inside, nil, 0o644); err != nil {
 		return err
 	}
@@ -151,11 +154,13 @@ func writeEtc(host bool) error {
 		"nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 		"hosts":         "127.0.0.1 localhost sandbox\n::1 localhost\n",
 	}
+
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(etc, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
+
 	if !host {
 		return nil
 	}
@@ -164,12 +169,14 @@ func writeEtc(host bool) error {
 		err = copyFile(cache, filepath.Join(etc, "ld.so.cache"), maxLinkerCache)
 		cache.Close()
 	}
+
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("copy linker cache: %w", err)
 	}
 	if info, err := os.Stat("/etc/alternatives"); err == nil && info.IsDir() {
 		return bindDir("/etc/alternatives", filepath.Join(etc, "alternatives"))
 	}
+
 	return nil
 }
 
@@ -178,6 +185,7 @@ func bindDevices() error {
 	if err := os.Mkdir(dev, 0o755); err != nil {
 		return err
 	}
+
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
 		inside := filepath.Join(dev, name)
 		if err := os.WriteFile(inside, nil, 0o666); err != nil {
@@ -191,12 +199,14 @@ func bindDevices() error {
 			return fmt.Errorf("make %s read-only: %w", name, err)
 		}
 	}
+
 	links := map[string]string{"fd": "fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 	for name, target := range links {
 		if err := os.Symlink("/proc/self/"+target, filepath.Join(dev, name)); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -220,6 +230,7 @@ func mountDisk(p *plan) error {
 		{"artifacts", artifactMount, 0o755},
 		{"shm", sharedMemory, 0o777 | fs.ModeSticky},
 	}
+
 	for _, part := range parts {
 		from, inside := filepath.Join(disk, part.name), filepath.Join(newRoot, part.at)
 		if err := os.Mkdir(from, 0o700); err != nil {
@@ -238,6 +249,7 @@ func mountDisk(p *plan) error {
 			return fmt.Errorf("bind %s: %w", part.name, err)
 		}
 	}
+
 	if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
 		return err
 	}
@@ -268,11 +280,13 @@ func checkMountPath(path string) error {
 	if len(elements) > 8 {
 		return errors.New("is more than 8 directories deep")
 	}
+
 	for _, name := range reservedDirs() {
 		if elements[0] == name {
 			return fmt.Errorf("is inside /%s, which the sandbox provides", name)
 		}
 	}
+
 	if strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return errors.New("has control characters")
 	}

@@ -45,6 +45,7 @@ func newPlace(workDir string, uid int) (_ *place, err error) {
 			_ = p.remove()
 		}
 	}()
+
 	if p.dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
@@ -54,6 +55,7 @@ func newPlace(workDir string, uid int) (_ *place, err error) {
 	if err := unix.Flock(int(p.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, err
 	}
+
 	for _, part := range p.parts() {
 		if err := os.Mkdir(part, 0o700); err != nil {
 			return nil, err
@@ -62,6 +64,7 @@ func newPlace(workDir string, uid int) (_ *place, err error) {
 			return nil, err
 		}
 	}
+
 	return p, os.Chown(dir, uid, -1)
 }
 
@@ -83,6 +86,7 @@ func (p *place) settle(to *plan) {
 			}
 		}
 	}
+
 	// The system's git configuration is not readable, and git ends where it finds one.
 	env := []string{"TMPDIR=" + p.tmp(), "GIT_CONFIG_NOSYSTEM=1"}
 	for _, kv := range to.Env {
@@ -94,6 +98,7 @@ func (p *place) settle(to *plan) {
 		}
 		env = append(env, kv) // of two with one name programs take the last
 	}
+
 	to.Commands, to.Env = commands, env
 	to.MountPath, to.Tmp, to.Artifacts = p.workspace(), p.tmp(), p.artifacts()
 }
@@ -115,6 +120,7 @@ func removeTree(dir string) error {
 		return err
 	}
 	defer root.Close()
+
 	// A round opens the closed folders that it meets, and the next looks into them.
 	for range maxDepth {
 		if err = os.RemoveAll(dir); err == nil {
@@ -132,6 +138,7 @@ func removeTree(dir string) error {
 			break
 		}
 	}
+
 	return err
 }
 
@@ -144,6 +151,7 @@ func sweepPlaces(workDir string) (removed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var errs []error
 	for _, dir := range found {
 		var st unix.Stat_t
@@ -159,8 +167,10 @@ func sweepPlaces(workDir string) (removed []string, err error) {
 			errs = append(errs, removeTree(dir))
 			removed = append(removed, dir)
 		}
+
 		lock.Close()
 	}
+
 	return removed, errors.Join(errs...)
 }
 
@@ -180,6 +190,7 @@ const (
 func (p *place) watchDisk(ctx context.Context, bytes, inodes int64, root int) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -211,6 +222,7 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 		if used > bytes {
 			return &diskError{fmt.Sprintf("disk_limit: the files took more than %d MiB", bytes>>20)}
 		}
+
 		return nil
 	}
 
@@ -219,6 +231,7 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 		return nil // it goes away with the job
 	}
 	defer top.Close()
+
 	info, err := top.Stat(".")
 	if err != nil {
 		return nil
@@ -237,6 +250,7 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 	if err != nil {
 		return err
 	}
+
 	for _, process := range watchdog.Below(root) {
 		open, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", process.PID))
 		for _, name := range open {
@@ -248,5 +262,6 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 			}
 		}
 	}
+
 	return nil
 }

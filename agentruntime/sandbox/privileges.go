@@ -31,6 +31,7 @@ func takeIdentity(split bool) error {
 			return fmt.Errorf("setresuid: %w", err)
 		}
 	}
+
 	// A change of ids clears the death signal, so it is asked for again here.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("set parent death signal: %w", err)
@@ -38,6 +39,7 @@ func takeIdentity(split bool) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("clear dumpable: %w", err)
 	}
+
 	return nil
 }
 
@@ -50,16 +52,19 @@ func isolate(loopback bool) error {
 	if err := unix.Setdomainname([]byte("(none)")); err != nil {
 		return fmt.Errorf("set domain name: %w", err)
 	}
+
 	// Only now, after the agent has put this process into its cgroups, does
 	// the namespace hide where on the host they are.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("unshare cgroup namespace: %w", err)
 	}
+
 	if loopback {
 		if err := loopbackUp(); err != nil {
 			return err
 		}
 	}
+
 	// A key ring of its own, so that the agent's cannot be searched.
 	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && err != unix.ENOSYS {
 		return fmt.Errorf("join session keyring: %w", err)
@@ -67,6 +72,7 @@ func isolate(loopback bool) error {
 	if err := syscall.Setrlimit(unix.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
 		return fmt.Errorf("limit core files: %w", err)
 	}
+
 	return nil
 }
 
@@ -76,6 +82,7 @@ func loopbackUp() error {
 		return fmt.Errorf("bring lo up: %w", err)
 	}
 	defer unix.Close(fd)
+
 	req, err := unix.NewIfreq("lo")
 	if err != nil {
 		return fmt.Errorf("bring lo up: %w", err)
@@ -109,6 +116,7 @@ func dropPrivileges(p *plan) (walls, error) {
 // wrote. Its guard is in no such confinement, so nothing here reaches it.
 func withdraw(p *plan) (walls, error) {
 	unix.Umask(0o077)
+
 	// Orphans of the commands come here, to be ended with their command.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return walls{}, fmt.Errorf("become subreaper: %w", err)
@@ -122,6 +130,7 @@ func withdraw(p *plan) (walls, error) {
 	if err := dropCapabilities(); err != nil {
 		return walls{}, err
 	}
+
 	kin := keepers{pids: ancestors(), sameUser: !p.Apart}
 	abi, err := landlock(landlockRules(landlockVersion(), false), outsideRules(p))
 	if err != nil {
@@ -130,6 +139,7 @@ func withdraw(p *plan) (walls, error) {
 	if abi == 0 {
 		return walls{}, errors.New("this kernel has no Landlock, or has it switched off")
 	}
+
 	return walls{Landlock: abi}, filterSyscalls(p.Level, kin)
 }
 
@@ -141,6 +151,7 @@ func dropCapabilities(kept ...uint) error {
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 		return fmt.Errorf("clear ambient capabilities: %w", err)
 	}
+
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if err == unix.EINVAL || err == unix.EPERM && len(kept) == 0 {
@@ -150,6 +161,7 @@ func dropCapabilities(kept ...uint) error {
 			return fmt.Errorf("drop capability %d: %w", c, err)
 		}
 	}
+
 	var keep uint32
 	for _, c := range kept {
 		keep |= 1 << c
@@ -168,6 +180,7 @@ func asCommandUser(p *plan, f func() error) error {
 	if !p.Split {
 		return f()
 	}
+
 	// setfsuid reports no errors: the second call returns the id in effect.
 	_, _ = unix.SetfsgidRetGid(commandID)
 	_, _ = unix.SetfsuidRetUid(commandID)
@@ -175,6 +188,7 @@ func asCommandUser(p *plan, f func() error) error {
 		_, _ = unix.SetfsuidRetUid(splitID)
 		_, _ = unix.SetfsgidRetGid(splitID)
 	}()
+
 	if now, err := unix.SetfsuidRetUid(-1); err != nil || now != commandID {
 		return fmt.Errorf("take the commands' file system id: have %d: %w", now, err)
 	}

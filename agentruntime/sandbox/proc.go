@@ -28,11 +28,13 @@ func mountProc() error {
 	if err := unix.Mount("proc", inside, "proc", flags, "hidepid=2"); err != nil {
 		return err
 	}
+
 	for _, name := range hiddenProc() {
 		if err := hide(filepath.Join(inside, name)); err != nil {
 			return fmt.Errorf("hide %s: %w", name, err)
 		}
 	}
+
 	return nil
 }
 

@@ -40,11 +40,13 @@ var errNotOffered = errors.New("not the server of the repository")
 // the socket away. A socket stays in the network it was made in.
 func offerProxy() error {
 	defer unix.Close(proxyFD)
+
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("offer proxy: %w", err)
 	}
 	defer unix.Close(fd)
+
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: proxyPort}); err != nil {
 		return fmt.Errorf("offer proxy: %w", err)
 	}
@@ -54,6 +56,7 @@ func offerProxy() error {
 	if err := unix.Sendmsg(proxyFD, []byte{0}, unix.UnixRights(fd), nil, 0); err != nil {
 		return fmt.Errorf("offer proxy: %w", err)
 	}
+
 	return nil
 }
 
@@ -76,6 +79,7 @@ func newProxy(o origin, n Network) (*proxy, *os.File, error) {
 	}
 	ours, theirs := os.NewFile(uintptr(fds[0]), "proxy"), os.NewFile(uintptr(fds[1]), "proxy")
 	defer ours.Close()
+
 	conn, err := net.FileConn(ours)
 	if err != nil {
 		theirs.Close()
@@ -120,6 +124,7 @@ func (p *proxy) serve(ctx context.Context) {
 	}
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	defer l.Close()
+
 	slots := make(chan struct{}, maxProxyConns)
 	for {
 		conn, err := l.Accept()
@@ -152,6 +157,7 @@ func receiveListener(control *net.UnixConn) (net.Listener, error) {
 	}
 	f := os.NewFile(uintptr(fds[0]), "listener")
 	defer f.Close()
+
 	return net.FileListener(f)
 }
 
@@ -162,6 +168,7 @@ func (p *proxy) connect(ctx context.Context, git net.Conn) {
 	if err != nil {
 		return
 	}
+
 	server, err := p.dial(ctx, host, port)
 	code := byte(0)
 	switch {
@@ -170,6 +177,7 @@ func (p *proxy) connect(ctx context.Context, git net.Conn) {
 	case err != nil:
 		code = 4 // host unreachable
 	}
+
 	_ = git.SetDeadline(time.Time{})
 	if _, writeErr := git.Write([]byte{5, code, 0, 1, 0, 0, 0, 0, 0, 0}); writeErr != nil || err != nil {
 		if server != nil {
@@ -216,6 +224,7 @@ func readHello(rw io.ReadWriter) (host, port string, err error) {
 	if head[0] != 5 || head[1] != 1 {
 		return "", "", bad
 	}
+
 	size := map[byte]int{1: net.IPv4len, 4: net.IPv6len}[head[3]]
 	if head[3] == 3 {
 		var length [1]byte
@@ -224,6 +233,7 @@ func readHello(rw io.ReadWriter) (host, port string, err error) {
 		}
 		size = int(length[0])
 	}
+
 	rest := make([]byte, size+2)
 	if _, err := io.ReadFull(rw, rest); err != nil || size == 0 {
 		return "", "", errors.Join(bad, err)

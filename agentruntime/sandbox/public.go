@@ -18,6 +18,7 @@ func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 	if err != nil {
 		return err
 	}
+
 	ip := publicnet.Plain(ap.Addr())
 	switch {
 	case !ip.IsGlobalUnicast() || publicnet.IsMachine(ip): // loopback, multicast, where clouds keep a machine's secrets
@@ -29,5 +30,6 @@ func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 	case !publicnet.Contains(ip):
 		return fmt.Errorf("%s is not a public address", ip)
 	}
+
 	return nil
 }

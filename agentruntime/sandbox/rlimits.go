@@ -15,6 +15,7 @@ func (r *rlimits) set() error {
 	if r == nil {
 		return nil
 	}
+
 	for _, l := range []struct {
 		name     string
 		resource int
@@ -37,6 +38,7 @@ func (r *rlimits) set() error {
 			return fmt.Errorf("limit %s: %w", l.name, err)
 		}
 	}
+
 	return useProcessors(r.CPUs)
 }
 
@@ -50,12 +52,14 @@ func useProcessors(n int) error {
 	if n <= 0 || n >= all.Count() {
 		return nil
 	}
+
 	var list []int
 	for cpu := 0; len(list) < all.Count(); cpu++ {
 		if all.IsSet(cpu) {
 			list = append(list, cpu)
 		}
 	}
+
 	for i := range n {
 		some.Set(list[(os.Getpid()+os.Getppid()+i)%len(list)])
 	}
@@ -84,6 +88,7 @@ func ancestors() []int {
 			break
 		}
 	}
+
 	return list
 }
 

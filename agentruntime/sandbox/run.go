@@ -60,6 +60,7 @@ func Run(ctx context.Context, req *schemas.SandboxRunRequest, opts Options) (*Re
 	if err := opts.Level.honours(req); err != nil {
 		return nil, err
 	}
+
 	j, err := compile(req, opts.Network)
 	if err != nil {
 		return nil, err
@@ -136,14 +137,17 @@ func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
 		network: network,
 		timeout: time.Duration(res.TimeoutSecs) * time.Second,
 	}
+
 	switch policy := req.Sandbox.NetworkPolicy; policy {
 	case "none", "localhost", "full":
 	default:
 		return nil, &RequestError{"sandbox.network_policy", fmt.Sprintf("%q is not offered", policy)}
 	}
+
 	if err := checkMountPath(j.plan.MountPath); err != nil {
 		return nil, &RequestError{"repo.mount_path", err.Error()}
 	}
+
 	for i, c := range req.Commands {
 		dir, err := workdir(j.plan.MountPath, c.Workdir)
 		if err != nil {
@@ -151,6 +155,7 @@ func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
 		}
 		j.plan.Commands = append(j.plan.Commands, planCommand{c.Cmd, dir, c.ContinueOnFail})
 	}
+
 	return j, nil
 }
 
@@ -191,6 +196,7 @@ func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Resu
 	}}
 	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(req.Sandbox.Provider, out)}
 	r.Runs, r.Artifacts = []schemas.SandboxRunInfo{}, []schemas.SandboxArtifact{}
+
 	room := min(MaxPreviewBytes, previewBudget/(2*len(req.Commands)))
 	for _, run := range out.runs {
 		r.Runs = append(r.Runs, schemas.SandboxRunInfo{
@@ -199,11 +205,13 @@ func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Resu
 			StdoutPreview: run.stdout.preview(room), StderrPreview: run.stderr.preview(room),
 		})
 	}
+
 	for _, a := range out.artifacts {
 		r.Artifacts = append(r.Artifacts, schemas.SandboxArtifact{
 			Path: a.Path, SHA256: a.Digest, SizeBytes: a.Size, MimeType: a.MIME,
 		})
 	}
+
 	r.Status, r.Error = status(req, out)
 	return r
 }
@@ -216,6 +224,7 @@ func status(req *schemas.SandboxRunRequest, out *outcome) (schemas.Status, strin
 		memory = fmt.Sprintf("out_of_memory: the kernel killed %d process(es) at the memory limit of %d MiB (and %s for files)",
 			out.oomKills, req.Sandbox.Resources.MemoryMB, diskText(req))
 	}
+
 	failed := slices.IndexFunc(out.runs, func(r *commandRun) bool { return r.exitCode != 0 }) >= 0
 	switch {
 	case out.stopped == stopTimeout:
@@ -231,6 +240,7 @@ func status(req *schemas.SandboxRunRequest, out *outcome) (schemas.Status, strin
 	case !failed:
 		return schemas.StatusSuccess, memory
 	}
+
 	// A command whose failure is allowed ends no job; if the job ended there,
 	// it was the sandbox that died of it.
 	if n := len(out.runs); n < len(req.Commands) && req.Commands[n-1].ContinueOnFail {
@@ -273,6 +283,7 @@ func systemInfo(provider string, out *outcome) string {
 	if out.level.hasNamespaces() {
 		namespaces = "user, pid, mount, net, ipc, uts, cgroup namespaces"
 	}
+
 	return fmt.Sprintf("linux %s %s; %s; confinement %s: %s; %s; seccomp; %s",
 		kernel, runtime.GOARCH, root, out.level, limits, namespaces, landlock)
 }

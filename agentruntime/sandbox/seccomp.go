@@ -45,11 +45,13 @@ func buildFilter(level Level, k keepers) ([]unix.SockFilter, error) {
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, rule.number, 0, uint8(len(rule.body))))
 		prog = append(prog, rule.body...)
 	}
+
 	for _, list := range [][]uint32{commonCalls(), archCalls()} {
 		for _, number := range list {
 			prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Return(unix.SECCOMP_RET_ALLOW))
 		}
 	}
+
 	for _, number := range privilegedCalls() {
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Refuse(unix.EPERM))
 	}

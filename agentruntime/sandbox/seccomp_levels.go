@@ -62,6 +62,7 @@ func sharedRules(pids []int, sameUser bool) []argumentRule {
 		all = append(all, refuse(unix.EPERM, pathCalls()...)...)
 		all = append(all, argumentRule{unix.SYS_UTIMENSAT, null(1)})
 	}
+
 	all = append(all, refuse(unix.EPERM, unix.SYS_TRUNCATE, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR)...)
 	all = append(all, refuse(unix.ENOSYS, append(archWatchCalls(), unix.SYS_INOTIFY_INIT1, unix.SYS_INOTIFY_ADD_WATCH)...)...)
 	all = append(all, argumentRule{unix.SYS_SENDTO, null(4)})

@@ -40,12 +40,14 @@ func parseSource(repo *schemas.SandboxRepo, opts Options) (*source, error) {
 		s.archive, err = repo.Archive()
 		return s, requestError(err)
 	}
+
 	if err != nil {
 		return nil, &RequestError{"repo.source", err.Error()}
 	}
 	if !commitID(repo.GitRef) {
 		return nil, &RequestError{"repo.git_ref", "must be the full id of a commit, in lower-case hex"}
 	}
+
 	s.commit = repo.GitRef
 	return s, nil
 }
@@ -77,6 +79,7 @@ func (j *job) load(ctx context.Context, s *source, opts Options) error {
 		}
 		j.timeout -= time.Since(start)
 	}
+
 	if len(archive) > MaxSourceBytes {
 		return &RequestError{"repo.source", fmt.Sprintf("is larger than %d bytes", MaxSourceBytes)}
 	}
@@ -114,6 +117,7 @@ func parseRemote(text string, allowed []string) (origin, error) {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
 		return origin{}, fmt.Errorf("must be a host and a path, without a user, a query or a fragment")
 	}
+
 	o := origin{host: strings.ToLower(u.Hostname()), port: u.Port()}
 	if u.Scheme == "http" {
 		o.plain = true
@@ -123,6 +127,7 @@ func parseRemote(text string, allowed []string) (origin, error) {
 	} else if o.port == "" {
 		o.port = "443"
 	}
+
 	for _, a := range allowed {
 		switch {
 		case strings.Contains(a, "://"):
@@ -134,5 +139,6 @@ func parseRemote(text string, allowed []string) (origin, error) {
 			return o, nil
 		}
 	}
+
 	return origin{}, fmt.Errorf("repositories of %s://%s are not offered", u.Scheme, u.Host)
 }

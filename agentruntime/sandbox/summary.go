@@ -44,6 +44,7 @@ func (c change) what() string {
 func changes(before, after tree) []change {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
+
 	var list []change
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		c := change{path: name}
@@ -59,6 +60,7 @@ func changes(before, after tree) []change {
 		c.count()
 		list = append(list, c)
 	}
+
 	return list
 }
 
@@ -75,6 +77,7 @@ func (c *change) count() {
 		return
 	}
 	c.counted = true
+
 	body := false // the lines before the first @@ name the files
 	for line := range bytes.Lines(diff.Diff("before", old, "after", now)) {
 		switch {
@@ -100,6 +103,7 @@ func summarize(p *plan, codes []int, before, after tree) []byte {
 		kinds[c.what()]++
 		plus, minus, whole = plus+c.plus, minus+c.minus, whole && c.counted
 	}
+
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Changes to the repository\n\nWritten by the sandbox from the files before and after the commands, not by the commands.\n\n")
 	fmt.Fprintf(&b, "%d added, %d changed, %d removed; +%d -%d lines", kinds["added"], kinds["changed"], kinds["removed"], plus, minus)
@@ -107,6 +111,7 @@ func summarize(p *plan, codes []int, before, after tree) []byte {
 		b.WriteString(", besides files that are no short text")
 	}
 	b.WriteString("\n\n## Files\n\n| | file | + | - | SHA-256 before | SHA-256 after |\n|---|---|---|---|---|---|\n")
+
 	for i, c := range list {
 		if i == summaryRows {
 			fmt.Fprintf(&b, "\nand %d more\n", len(list)-i)
@@ -118,6 +123,7 @@ func summarize(p *plan, codes []int, before, after tree) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", c.what(), cell(c.path), plus, minus, c.before.cell(), c.after.cell())
 	}
+
 	b.WriteString("\n## Commands\n\n| | command | exit code |\n|---|---|---|\n")
 	for i, code := range codes {
 		verdict := "PASS"
@@ -126,6 +132,7 @@ func summarize(p *plan, codes []int, before, after tree) []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %d |\n", verdict, cell(p.Commands[i].Cmd), code)
 	}
+
 	return b.Bytes()
 }
 
@@ -160,6 +167,7 @@ func sendSummary(p *plan, codes []int, before tree, found []artifactHeader, w *f
 	if before == nil || len(found) == MaxArtifacts {
 		return nil
 	}
+
 	room := int64(MaxArtifactBytes)
 	for _, a := range found {
 		if path.Base(a.Path) == summaryName {
@@ -167,6 +175,7 @@ func sendSummary(p *plan, codes []int, before tree, found []artifactHeader, w *f
 		}
 		room -= a.Size
 	}
+
 	after, err := readTree(p.MountPath)
 	if err != nil {
 		return nil
@@ -178,10 +187,12 @@ func sendSummary(p *plan, codes []int, before tree, found []artifactHeader, w *f
 	if err := w.writeJSON(frameArtifact, artifactHeader{Path: summaryName, Size: int64(len(doc))}); err != nil {
 		return err
 	}
+
 	for piece := range slices.Chunk(doc, chunkSize) {
 		if err := w.write(frameData, piece); err != nil {
 			return err
 		}
 	}
+
 	return w.write(frameData, nil)
 }

@@ -51,6 +51,7 @@ func readTree(dir string) (tree, error) {
 		return nil, err
 	}
 	defer root.Close()
+
 	t, read, texts := tree{}, int64(0), 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -65,6 +66,7 @@ func readTree(dir string) (tree, error) {
 		case len(t) == treeFiles || len(name) > maxArtifactPath:
 			return errTreeTooLarge
 		}
+
 		f, ok, err := readTreeFile(root, name, d.Type(), treeBytes-read)
 		if err != nil || !ok {
 			return err
@@ -89,11 +91,13 @@ func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (tre
 	if !mode.IsRegular() {
 		return treeFile{}, false, nil
 	}
+
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return treeFile{kind: '?'}, true, nil // the job took its own rights away
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() {
 		return treeFile{}, false, err
@@ -101,6 +105,7 @@ func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (tre
 	if info.Size() > room {
 		return treeFile{}, false, errTreeTooLarge
 	}
+
 	head, sum := clipped{room: textBytes + 1}, sha256.New()
 	size, err := io.Copy(io.MultiWriter(sum, &head), io.LimitReader(f, room))
 	if err != nil {

@@ -27,6 +27,7 @@ func unpackSource(in io.Reader, p *plan) error {
 	if err != nil {
 		return err
 	}
+
 	// What follows the archive's end is read too, so that the writer ends.
 	_, err = io.Copy(io.Discard, stream)
 	return err
@@ -40,6 +41,7 @@ func untar(root *os.Root, archive io.Reader, maxEntries int, maxBytes int64) err
 	if err != nil {
 		return fmt.Errorf("open archive: %w", err)
 	}
+
 	// Headers count too: an archive of nothing but headers is also bounded.
 	counted := &io.LimitedReader{R: zr, N: maxBytes + int64(maxEntries)*2048}
 	tr := tar.NewReader(counted)
@@ -61,6 +63,7 @@ func untar(root *os.Root, archive io.Reader, maxEntries int, maxBytes int64) err
 		if h.Typeflag == tar.TypeXGlobalHeader { // git archive writes its commit here
 			continue
 		}
+
 		size, err := untarEntry(root, h, tr, maxBytes-written)
 		if err != nil {
 			return fmt.Errorf("unpack %q: %w", h.Name, err)
@@ -79,6 +82,7 @@ func untarEntry(root *os.Root, h *tar.Header, r io.Reader, room int64) (int64, e
 			return 0, err
 		}
 	}
+
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return 0, root.MkdirAll(name, 0o755)
@@ -102,6 +106,7 @@ func untarEntry(root *os.Root, h *tar.Header, r io.Reader, room int64) (int64, e
 		}
 		return n, err
 	}
+
 	return 0, fmt.Errorf("entry type %q is not a file, directory or symlink", h.Typeflag)
 }
 

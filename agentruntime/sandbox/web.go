@@ -74,6 +74,7 @@ func (p *proxy) web(ctx context.Context, conn net.Conn) {
 		server.Close()
 		return
 	}
+
 	p.join(ctx, conn, in, server)
 }
 
@@ -90,6 +91,7 @@ func (p *proxy) dialWeb(ctx context.Context, req *http.Request) (net.Conn, int, 
 	if !slices.Contains([]string{"80", "443"}, port) {
 		return nil, http.StatusForbidden, fmt.Errorf("port %s: jobs reach 80 and 443 only", port)
 	}
+
 	server, err := dialPublic(ctx, host, port, p.network.Opened)
 	if err != nil { // without what the resolver or a private address would tell
 		return nil, http.StatusBadGateway, fmt.Errorf("%s cannot be reached, or is not at a public address", host)
@@ -106,6 +108,7 @@ func webTarget(req *http.Request) (host, port string, err error) {
 		}
 		return host, port, nil
 	}
+
 	if req.URL.Scheme != "http" || req.URL.Hostname() == "" {
 		return "", "", errors.New("a proxy is asked for http://host/path, or to CONNECT")
 	}
@@ -120,6 +123,7 @@ func webTarget(req *http.Request) (host, port string, err error) {
 func (p *proxy) forward(ctx context.Context, client net.Conn, req *http.Request, server net.Conn) {
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { server.Close() })()
+
 	for _, name := range []string{"Connection", "Keep-Alive", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Upgrade"} {
 		req.Header.Del(name)
 	}

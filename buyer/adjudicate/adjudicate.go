@@ -48,6 +48,7 @@ func Merge(req *schemas.Request, results []*schemas.Result, by string) (Merged, 
 	if len(results) < 2 {
 		return Merged{}, fmt.Errorf("merge: %d results, at least 2 are needed", len(results))
 	}
+
 	var m Merged
 	var doc any
 	switch r := req.Value.(type) {
@@ -59,6 +60,7 @@ func Merge(req *schemas.Request, results []*schemas.Result, by string) (Merged, 
 	default:
 		return Merged{}, ErrNoMerge
 	}
+
 	output, err := hashing.CanonicalValue(doc)
 	if err != nil {
 		return Merged{}, fmt.Errorf("merge: %w", err)

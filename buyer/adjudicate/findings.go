@@ -41,11 +41,13 @@ func mergeFindings(req *schemas.CodeChunkRequest, results []*schemas.CodeChunkRe
 			votes[f]++
 		}
 	}
+
 	limits := req.OutputConstraints
 	out := &schemas.CodeChunkResult{
 		Symbols: cutTo(symbols(results, votes), limits.MaxSymbols), SuspectedFaults: cutTo(faults(results, votes), limits.MaxFaults),
 		RecommendedNextProbes: cutTo(probes(results), limits.MaxNextProbes), Provenance: provenance(mergeUnion, by),
 	}
+
 	best, most := results[0], -1
 	sum := 0.0
 	for i, r := range results {
@@ -58,6 +60,7 @@ func mergeFindings(req *schemas.CodeChunkRequest, results []*schemas.CodeChunkRe
 		}
 		sum += r.Confidence
 	}
+
 	out.Summary = best.Summary
 	out.Confidence = math.Round(100*sum/float64(len(results))) / 100
 	return out, carried(sets, shares), support(out, votes)
@@ -85,6 +88,7 @@ func symbols(results []*schemas.CodeChunkResult, votes map[finding]int) []schema
 			}
 		}
 	}
+
 	slices.SortStableFunc(list, func(a, b schemas.CodeSymbol) int {
 		return cmp.Or(descending(votes[finding{a.Name, a.Line}], votes[finding{b.Name, b.Line}]), cmp.Compare(a.Line, b.Line), strings.Compare(a.Name, b.Name))
 	})
@@ -101,6 +105,7 @@ func faults(results []*schemas.CodeChunkResult, votes map[finding]int) []schemas
 			}
 		}
 	}
+
 	slices.SortStableFunc(list, func(a, b schemas.SuspectedFault) int {
 		return cmp.Or(descending(votes[finding{"", a.Line}], votes[finding{"", b.Line}]), cmp.Compare(a.Line, b.Line))
 	})
@@ -122,6 +127,7 @@ func probes(results []*schemas.CodeChunkResult) []schemas.NextProbe {
 			}
 		}
 	}
+
 	slices.SortStableFunc(list, func(a, b schemas.NextProbe) int {
 		return cmp.Or(descending(named[a.Path], named[b.Path]), strings.Compare(a.Path, b.Path))
 	})

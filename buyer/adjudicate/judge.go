@@ -57,6 +57,7 @@ func NewBallot(req *schemas.Request, results []*schemas.Result, order []int) (Ba
 			return Ballot{}, errors.New("ballot: the order is no permutation of the results")
 		}
 	}
+
 	task, err := without(req.Canonical, "verification")
 	if err != nil {
 		return Ballot{}, fmt.Errorf("ballot: task: %w", err)
@@ -65,6 +66,7 @@ func NewBallot(req *schemas.Request, results []*schemas.Result, order []int) (Ba
 		Task       json.RawMessage `json:"task"`
 		Candidates []shown         `json:"candidates"`
 	}{Task: task}
+
 	for i, at := range order {
 		answer, err := without(results[at].Canonical, "provenance") // it names its maker
 		if err != nil {
@@ -76,6 +78,7 @@ func NewBallot(req *schemas.Request, results []*schemas.Result, order []int) (Ba
 		}
 		doc.Candidates = append(doc.Candidates, c)
 	}
+
 	text, err := json.Marshal(doc)
 	if err != nil {
 		return Ballot{}, fmt.Errorf("ballot: %w", err)
@@ -102,6 +105,7 @@ func (b Ballot) Choice(answer string) (index int, why string, err error) {
 	if said.Choice == nil || *said.Choice < 0 || *said.Choice > len(b.order) {
 		return 0, "", fmt.Errorf("%w: there is no such candidate", ErrSpoiled)
 	}
+
 	if runes := []rune(said.Why); len(runes) > whyMax {
 		said.Why = string(runes[:whyMax])
 	}

@@ -32,6 +32,7 @@ func mergeRankings(req *schemas.RerankRequest, results []*schemas.RerankResult, 
 			Rank: int64(i + 1), ID: id, Score: math.Round(scores[id]*1e9) / 1e9, Why: fmt.Sprintf("ranked by %d of %d", n, len(results)),
 		})
 	}
+
 	return out, carried(results, concordant)
 }
 
@@ -44,6 +45,7 @@ func fuse(results []*schemas.RerankResult) map[string]float64 {
 			places[t.ID] = append(places[t.ID], t.Rank)
 		}
 	}
+
 	scores := map[string]float64{}
 	for id, at := range places {
 		slices.Sort(at)
@@ -51,6 +53,7 @@ func fuse(results []*schemas.RerankResult) map[string]float64 {
 			scores[id] += 1 / float64(rrfK+rank)
 		}
 	}
+
 	return scores
 }
 
@@ -84,6 +87,7 @@ func concordant(reference, r *schemas.RerankResult) bool {
 	if len(reference.TopK) < 2 {
 		return slices.EqualFunc(reference.TopK, r.TopK, func(a, b schemas.Ranked) bool { return a.ID == b.ID })
 	}
+
 	same, pairs := 0, 0
 	for i, a := range reference.TopK {
 		for _, b := range reference.TopK[i+1:] {
@@ -93,5 +97,6 @@ func concordant(reference, r *schemas.RerankResult) bool {
 			}
 		}
 	}
+
 	return 3*same >= 2*pairs
 }

@@ -48,6 +48,7 @@ func (r *run) adjudicate(ctx context.Context, p Panel, answers []answer) (Decisi
 	if err != nil {
 		return Decision{}, nil, err
 	}
+
 	s, _ := schemas.Lookup(p.SchemaID)
 	results := make([]*schemas.Result, len(answers))
 	for i, a := range answers {
@@ -55,6 +56,7 @@ func (r *run) adjudicate(ctx context.Context, p Panel, answers []answer) (Decisi
 			return Decision{}, nil, fmt.Errorf("stored result: %w", err)
 		}
 	}
+
 	if p.Rule == RuleMerge {
 		return r.merge(p, req, answers, results)
 	}
@@ -70,6 +72,7 @@ func (r *run) merge(p Panel, req *schemas.Request, answers []answer, results []*
 	if err != nil {
 		return Decision{}, nil, err
 	}
+
 	var winners []answer
 	record := Adjudication{Support: m.Support}
 	for i, a := range answers {
@@ -78,6 +81,7 @@ func (r *run) merge(p Panel, req *schemas.Request, answers []answer, results []*
 			record.Carried = append(record.Carried, a.member.RequestID)
 		}
 	}
+
 	d := Decision{Outcome: OutcomeMerged, Output: m.Output, Reason: fmt.Sprintf("merged of %d, %d of them borne out by the others", len(results), len(winners))}
 	if len(winners) == 0 {
 		d = Decision{Outcome: OutcomeNoConsensus, Reason: "no result is borne out by the others"}
@@ -103,6 +107,7 @@ func (r *run) judge(ctx context.Context, req *schemas.Request, answers []answer,
 		if votes[choice]++; votes[choice] < 2 {
 			continue
 		}
+
 		d := Decision{Outcome: OutcomeJudged, Reason: fmt.Sprintf("chosen of %d: %s", len(results), text.Clean(ballot.Why))}
 		var winners []answer
 		if choice == adjudicate.None {
@@ -110,9 +115,11 @@ func (r *run) judge(ctx context.Context, req *schemas.Request, answers []answer,
 		} else {
 			winners = answers[choice : choice+1]
 		}
+
 		d.Record, err = json.Marshal(record)
 		return d, winners, err
 	}
+
 	d := Decision{Outcome: OutcomeNoConsensus, Reason: fmt.Sprintf("the judge came to no choice in %d ballots", ballotsMax)}
 	var err error
 	d.Record, err = json.Marshal(record)
@@ -132,6 +139,7 @@ func (r *run) ask(ctx context.Context, req *schemas.Request, answers []answer, r
 	}
 	asking, cancel := context.WithTimeout(ctx, judgeTimeout)
 	defer cancel()
+
 	said, err := r.c.cfg.Judge(asking, question.Text())
 	if ctx.Err() != nil {
 		return b, 0, ctx.Err()
@@ -139,6 +147,7 @@ func (r *run) ask(ctx context.Context, req *schemas.Request, answers []answer, r
 	if err != nil {
 		return b, 0, fmt.Errorf("%w: %w", ErrJudge, err)
 	}
+
 	choice, why, err := question.Choice(said)
 	switch {
 	case errors.Is(err, adjudicate.ErrSpoiled):
@@ -153,5 +162,6 @@ func (r *run) ask(ctx context.Context, req *schemas.Request, answers []answer, r
 		}
 		r.panel("ballot", "", b.Why)
 	}
+
 	return b, choice, nil
 }

@@ -19,6 +19,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	if p.Decision != nil {
 		return fmt.Errorf("%s is decided (%s): %w", id, p.Decision.Outcome, buyer.ErrConflict)
 	}
+
 	r := &run{c: c, tell: func(string, buyer.Progress) {}}
 	d := Decision{Outcome: OutcomeCanceled, Reason: "canceled by the buyer", At: time.Now().UTC()}
 	if err := r.store(ctx, p, d, nil); err != nil {
@@ -27,5 +28,6 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	if p, err = c.cfg.Store.Panel(ctx, id); err != nil {
 		return err
 	}
+
 	return r.carryOut(ctx, p)
 }

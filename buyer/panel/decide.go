@@ -23,10 +23,12 @@ func (r *run) decide(ctx context.Context, p Panel) (Panel, error) {
 	if p.Rule == RuleJudge && r.c.cfg.Judge == nil {
 		return p, fmt.Errorf("%s: %w", p.ID, ErrNoJudge)
 	}
+
 	answers, err := r.gather(ctx, p)
 	if err != nil {
 		return p, err
 	}
+
 	d, winners := nobody(), []answer(nil)
 	switch {
 	case len(answers) == 0:
@@ -40,6 +42,7 @@ func (r *run) decide(ctx context.Context, p Panel) (Panel, error) {
 		}
 		d, winners = tally(p, answers)
 	}
+
 	d.At = time.Now().UTC()
 	if err := r.store(ctx, p, d, winners); err != nil {
 		return p, err
@@ -75,6 +78,7 @@ func (r *run) vote(ctx context.Context, p Panel, answers []answer) (Panel, error
 			return p, err
 		}
 	}
+
 	r.panel("closed", "", fmt.Sprintf("%d of %d have committed, and are asked to reveal", len(answers), len(p.Members)))
 	if err := r.reveals(ctx, p, answers); err != nil {
 		return p, err
@@ -93,6 +97,7 @@ func tally(p Panel, answers []answer) (Decision, []answer) {
 			votes[*s.Revealed]++
 		}
 	}
+
 	for hash, n := range votes {
 		if !majority(n, p) {
 			continue
@@ -105,10 +110,12 @@ func tally(p Panel, answers []answer) (Decision, []answer) {
 		if len(winners) == 0 {
 			break // their offers have lapsed meanwhile
 		}
+
 		return Decision{
 			Outcome: OutcomeAgreed, Agreement: &hash, Reason: fmt.Sprintf("%d of %d agree", n, len(p.Members)),
 		}, winners
 	}
+
 	return Decision{Outcome: OutcomeNoConsensus, Reason: fmt.Sprintf("no more than half of the %d providers agree", len(p.Members))}, nil
 }
 
@@ -133,6 +140,7 @@ func (r *run) store(ctx context.Context, p Panel, d Decision, winners []answer) 
 		id := winners[0].member.RequestID
 		return &MemberError{RequestID: id, Err: errors.New(unfit[id])}
 	}
+
 	winners = slices.DeleteFunc(slices.Clone(winners), func(a answer) bool { return unfit[a.member.RequestID] != "" })
 	for {
 		drop, err := r.drops(ctx, p, d, winners, unfit)
@@ -140,6 +148,7 @@ func (r *run) store(ctx context.Context, p Panel, d Decision, winners []answer) 
 			return err
 		}
 		err = r.c.cfg.Store.Decide(ctx, p.ID, d, pay, drop, r.c.cfg.Limits)
+
 		var member *MemberError
 		var over *buyer.BudgetError
 		alone := errors.As(err, &over) && over.Limit != "day" // what is left for this one provider
@@ -169,6 +178,7 @@ func (r *run) awards(ctx context.Context, winners []answer) (pay []buyer.Award, 
 		if a.offer == nil {
 			continue // free, and done
 		}
+
 		award, err := r.c.buyer.Award(ctx, a.purchase, a.offer)
 		switch {
 		case errors.As(err, new(*buyer.ApprovalError)):
@@ -179,6 +189,7 @@ func (r *run) awards(ctx context.Context, winners []answer) (pay []buyer.Award, 
 			pay = append(pay, award)
 		}
 	}
+
 	return pay, unfit, nil
 }
 
@@ -206,6 +217,7 @@ func (r *run) drops(ctx context.Context, p Panel, d Decision, winners []answer, 
 		if slices.ContainsFunc(winners, func(a answer) bool { return a.member.RequestID == member.RequestID }) {
 			continue
 		}
+
 		why := unfit[member.RequestID]
 		switch {
 		case why != "":
@@ -214,12 +226,14 @@ func (r *run) drops(ctx context.Context, p Panel, d Decision, winners []answer, 
 		default:
 			why = lost(p, member, d)
 		}
+
 		raw, err := r.cancellation(ctx, member)
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, Drop{RequestID: member.RequestID, Why: why, Cancel: raw})
 	}
+
 	return list, nil
 }
 
@@ -240,6 +254,7 @@ func lost(p Panel, member Member, d Decision) string {
 	case d.Outcome == OutcomeAgreed:
 		return "its result is not what the majority agrees on"
 	}
+
 	return d.Reason
 }
 

@@ -28,6 +28,7 @@ func (o Order) chosen(req *schemas.Request) ([]int64, error) {
 		}
 		fees += 2 * fee
 	}
+
 	for i, l := range o.Members {
 		fee := feeOf(l, req, o.Rule)
 		parts[i] = o.MaxMsats - (fees - 2*fee)

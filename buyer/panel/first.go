@@ -23,6 +23,7 @@ func (r *run) decideFirst(ctx context.Context, p Panel) (Panel, error) {
 			d, winners = Decision{Outcome: OutcomeFirst, Reason: "the first valid answer"}, answers[:1]
 		}
 		d.At = time.Now().UTC()
+
 		err = r.store(ctx, p, d, winners)
 		var member *MemberError
 		switch {

@@ -57,12 +57,14 @@ func (c *Client) Follow(ctx context.Context, id string, tell func(member string,
 			return p, err
 		}
 	}
+
 	if err := r.carryOut(ctx, p); err != nil {
 		return p, err
 	}
 	if len(p.taken()) == 0 {
 		return p, fmt.Errorf("%w: %s", ErrNoConsensus, p.Decision.Reason)
 	}
+
 	_, err = c.Result(ctx, p)
 	return p, err
 }
@@ -81,6 +83,7 @@ func (c *Client) Result(ctx context.Context, p Panel) (buyer.Purchase, error) {
 		}
 		reason = got.Reason
 	}
+
 	return buyer.Purchase{}, fmt.Errorf("%w: no member of the panel delivered what it was paid for: %s", buyer.ErrFailed, reason)
 }
 
@@ -111,6 +114,7 @@ func (r *run) gather(ctx context.Context, p Panel) ([]answer, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	// After a restart honest answers may still have to be read from the relays.
 	until := p.Deadline
 	if again := time.Now().Add(r.c.cfg.AnswerTimeout); closed || until.Before(again) {
@@ -118,6 +122,7 @@ func (r *run) gather(ctx context.Context, p Panel) ([]answer, error) {
 	}
 	waiting, stop := context.WithDeadline(ctx, until)
 	defer stop()
+
 	var mu sync.Mutex
 	var answers []answer
 	g, gctx := errgroup.WithContext(waiting)
@@ -139,9 +144,11 @@ func (r *run) gather(ctx context.Context, p Panel) ([]answer, error) {
 			case gctx.Err() != nil, errors.Is(err, buyer.ErrFailed), errors.Is(err, buyer.ErrUnasked):
 				return nil // no answer in time, or none at all
 			}
+
 			return fmt.Errorf("member of %s: %w", member.Provider, err)
 		})
 	}
+
 	err = g.Wait()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -176,6 +183,7 @@ func (r *run) carryOut(ctx context.Context, p Panel) error {
 			return err
 		}
 	}
+
 	var g errgroup.Group
 	for _, member := range p.taken() {
 		g.Go(func() error {
@@ -192,5 +200,6 @@ func (r *run) carryOut(ctx context.Context, p Panel) error {
 			return err
 		})
 	}
+
 	return g.Wait()
 }

@@ -59,12 +59,14 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 		def(&o.Delivery, receipts.DeliveryPlain)
 		o.Encrypt = true
 	}
+
 	if o.Rule == RuleJudge && c.cfg.Judge == nil {
 		return Panel{}, ErrNoJudge
 	}
 	if err := o.check(); err != nil {
 		return Panel{}, err
 	}
+
 	req, err := o.request()
 	if err != nil {
 		return Panel{}, err
@@ -76,6 +78,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 	if err := c.buyer.AffordsDay(ctx, o.MaxMsats); err != nil {
 		return Panel{}, err
 	}
+
 	def(&o.CommitTimeout, receipts.RunLimit(req)+commitMargin)
 	now := time.Now().UTC()
 	var id [8]byte
@@ -84,6 +87,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 		ID: "panel_" + hex.EncodeToString(id[:]), SchemaID: string(req.SchemaID), JobHash: req.JobHash,
 		Rule: o.Rule, MaxMsats: o.MaxMsats, Deadline: now.Add(o.CommitTimeout), AddedAt: now,
 	}
+
 	var more []nostr.Tag
 	switch {
 	case o.Rule == RuleMajority:
@@ -91,6 +95,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 	case o.Rule.subjective():
 		more = append(more, nostr.Tag{"param", "agreement", string(o.Rule)})
 	}
+
 	var members []buyer.Purchase
 	for i, l := range o.Members {
 		member, err := c.buyer.Draft(ctx, buyer.Order{
@@ -103,9 +108,11 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 		if err := c.buyer.MayPay(member, o.Mode); err != nil && o.Mode != "" {
 			return Panel{}, fmt.Errorf("member %d: %w", i+1, err) // before anybody works for nothing
 		}
+
 		members = append(members, member)
 		p.Members = append(p.Members, Member{RequestID: member.RequestID, Provider: member.Provider})
 	}
+
 	if err := c.cfg.Store.AddPanel(ctx, p, members); err != nil {
 		return Panel{}, fmt.Errorf("store panel: %w", err)
 	}
@@ -129,9 +136,11 @@ func (o Order) check() error {
 	default:
 		return fmt.Errorf("unknown rule %q: first, majority, merge or judge", o.Rule)
 	}
+
 	if len(o.Members) < 2 || len(o.Members) > membersMax {
 		return fmt.Errorf("a panel has 2 to %d providers, not %d", membersMax, len(o.Members))
 	}
+
 	for i, l := range o.Members {
 		if !nostr.IsValidPublicKey(l.Provider) {
 			return fmt.Errorf("provider %q is not a public key", l.Provider)
@@ -140,6 +149,7 @@ func (o Order) check() error {
 			return fmt.Errorf("provider %s is named twice: a second member of one key proves nothing", l.Provider)
 		}
 	}
+
 	if err := payments.CheckMsats(o.MaxMsats); err != nil {
 		return fmt.Errorf("maximum: %w", err)
 	}
@@ -163,6 +173,7 @@ func (o Order) request() (*schemas.Request, error) {
 	if o.Rule == RuleMajority && !s.Agrees() {
 		return nil, fmt.Errorf("results of %s cannot be compared: they have no agreement hash", s.ID)
 	}
+
 	var doc, verification map[string]json.RawMessage
 	if err := json.Unmarshal(req.Canonical, &doc); err != nil {
 		return nil, err
@@ -170,6 +181,7 @@ func (o Order) request() (*schemas.Request, error) {
 	if err := json.Unmarshal(doc["verification"], &verification); err != nil {
 		return nil, fmt.Errorf("request: verification: %w", err)
 	}
+
 	verification["redundancy"] = json.RawMessage(fmt.Sprint(len(o.Members)))
 	verification["adjudication"] = json.RawMessage(`"` + string(adjudication) + `"`)
 	if doc["verification"], err = json.Marshal(verification); err != nil {
@@ -197,6 +209,7 @@ func (o Order) parts(req *schemas.Request) ([]int64, error) {
 	if o.Rule == RuleJudge {
 		return o.chosen(req)
 	}
+
 	left, all := o.MaxMsats, true
 	for i, l := range o.Members {
 		price, ok := l.Price(req)
@@ -208,6 +221,7 @@ func (o Order) parts(req *schemas.Request) ([]int64, error) {
 		}
 		left -= price
 	}
+
 	for i := range parts {
 		if !all {
 			parts[i] = o.MaxMsats / n
@@ -215,6 +229,7 @@ func (o Order) parts(req *schemas.Request) ([]int64, error) {
 		}
 		parts[i] += left / n
 	}
+
 	return parts, nil
 }
 
@@ -242,5 +257,6 @@ func OrderOf(ctx context.Context, purchases Purchases, p Panel) (Order, error) {
 		}
 		o.Members = append(o.Members, buyer.Listing{Provider: member.Provider, PayeeNode: bought.PayeeNode})
 	}
+
 	return o, nil
 }

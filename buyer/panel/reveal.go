@@ -35,6 +35,7 @@ func (c *Client) closing(ctx context.Context, answers []answer) ([]byte, error) 
 		}
 		doc.Results = append(doc.Results, receipts.PanelResult{Provider: a.member.Provider, RequestID: a.member.RequestID, ResultID: result.ID})
 	}
+
 	slices.SortFunc(doc.Results, func(a, b receipts.PanelResult) int { return strings.Compare(a.RequestID, b.RequestID) })
 	content, err := doc.Canonical()
 	if err != nil {
@@ -61,6 +62,7 @@ func (r *run) reveals(ctx context.Context, p Panel, answers []answer) error {
 			filter.Tags["e"] = append(filter.Tags["e"], a.member.RequestID)
 		}
 	}
+
 	if len(missing) == 0 {
 		return nil
 	}
@@ -98,6 +100,7 @@ func (r *run) reveals(ctx context.Context, p Panel, answers []answer) error {
 func (r *run) collect(ctx context.Context, closing nostr.Event, missing map[string]answer, events <-chan nostr.Event, ready <-chan struct{}) error {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
+
 	asked, heard := false, map[string]int{}
 	for len(missing) > 0 {
 		select {
@@ -126,6 +129,7 @@ func (r *run) collect(ctx context.Context, closing nostr.Event, missing map[stri
 			return ctx.Err()
 		}
 	}
+
 	return nil
 }
 
@@ -146,6 +150,7 @@ func (r *run) sendClosing(ctx context.Context, closing nostr.Event, missing map[
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -181,6 +186,7 @@ func (r *run) reveal(ctx context.Context, ev nostr.Event, missing map[string]ans
 	if err := r.c.cfg.Store.SetReveal(ctx, id[1], doc.AgreementHash, raw); err != nil {
 		return fmt.Errorf("store reveal: %w", err)
 	}
+
 	delete(missing, id[1])
 	r.say(a.member.Provider, buyer.Progress{At: time.Now().UTC(), Who: "provider", What: "revealed", Hash: doc.AgreementHash.String()})
 	return nil

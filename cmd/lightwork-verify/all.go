@@ -42,11 +42,13 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 			err = fmt.Errorf("%s is a bundle itself: leave out --all", o.bundle)
 		}
 	}
+
 	if err != nil {
 		fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), allHint(err))
 		return receipts.ExitUnusable
 	}
 	defer dir.Close()
+
 	shown := newProgress(stderr)
 	var t tally
 	pace := newPacer()
@@ -65,6 +67,7 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 			return receipts.ExitUnusable
 		}
 	}
+
 	shown.clear()
 	if t.bundles == 0 {
 		fmt.Fprintf(stderr, "lightwork-verify: %s holds no bundle, neither a folder nor a .tar file\n%s", printable(o.bundle), makeHint)
@@ -88,6 +91,7 @@ func allHint(err error) string {
 // its names.
 func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown *progress) error {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+
 	bundles := make([]fs.DirEntry, 0, len(entries))
 	for _, e := range entries {
 		if e.IsDir() && !couldBeBundle(filepath.Join(o.bundle, e.Name())) || !e.IsDir() && !(e.Type().IsRegular() && strings.HasSuffix(e.Name(), ".tar")) {
@@ -96,6 +100,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		}
 		bundles = append(bundles, e)
 	}
+
 	runs := slices.Collect(slices.Chunk(bundles, together))
 	reports := make([]chan []graded, len(runs))
 	for i := range reports {
@@ -105,6 +110,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer close(jobs) // ends the workers
+
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
 			var w worker
@@ -113,6 +119,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 			}
 		})
 	}
+
 	// Few more are begun than are done, so that few reports wait to be printed.
 	out := bufio.NewWriter(stdout)
 	begun, ahead := 0, 2*runtime.GOMAXPROCS(0)
@@ -122,17 +129,20 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		}
 		list := <-reports[i]
 		shown.clear()
+
 		for _, g := range list {
 			t.count(g)
 			if err := printOne(out, g, o.json); err != nil {
 				return err
 			}
 		}
+
 		if err := out.Flush(); err != nil {
 			return err
 		}
 		shown.show(t)
 	}
+
 	return nil
 }
 
@@ -145,6 +155,7 @@ func couldBeBundle(dir string) bool {
 		return true
 	}
 	defer f.Close()
+
 	for {
 		names, err := f.Readdirnames(listed)
 		for _, name := range names {
@@ -176,6 +187,7 @@ func printOne(w io.Writer, g graded, asJSON bool) error {
 	if g.Unusable != "" {
 		line += "  " + g.Unusable
 	}
+
 	for _, c := range g.Claims {
 		// The first claim that makes the exit code is reason enough for a line.
 		if g.Unusable == "" && (c.State == receipts.Failed || g.ExitCode == receipts.ExitNotProvable && c.Required && c.State != receipts.Proved) {
@@ -183,6 +195,7 @@ func printOne(w io.Writer, g graded, asJSON bool) error {
 			break
 		}
 	}
+
 	_, err := fmt.Fprintln(w, strings.ReplaceAll(printable(line), "\n", " "))
 	return err
 }
@@ -224,6 +237,7 @@ func (t *tally) print(w io.Writer, chains []receipts.ChainReport, code int, asJS
 			Chains   []receipts.ChainReport `json:"chains"`
 		}{code, t.bundles, t.skipped, chains}, "")
 	}
+
 	var b strings.Builder
 	for _, c := range chains {
 		printChain(&b, c)
@@ -261,6 +275,7 @@ func printChain(b *strings.Builder, c receipts.ChainReport) {
 		}
 		fmt.Fprintf(b, "  not provable  missing %s%s\n", strings.Join(named, ", "), andMore(len(c.Missing)))
 	}
+
 	for _, fault := range c.Faults[:min(most, len(c.Faults))] {
 		fmt.Fprintf(b, "  failed        %s\n", fault)
 	}

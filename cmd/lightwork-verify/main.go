@@ -84,12 +84,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "lightwork-verify: %s (--help explains the flags)\n", printable(err.Error()))
 		return receipts.ExitUnusable
 	}
+
 	switch {
 	case o.dispute:
 		return rule(o, stdout, stderr)
 	case o.all:
 		return verifyAll(o, stdout, stderr)
 	}
+
 	bundle, err := read(o.bundle, stdin)
 	if err != nil {
 		fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), hintFor(err, o.bundle))
@@ -101,6 +103,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	} else {
 		err = printText(stdout, report, o.explain)
 	}
+
 	if err != nil {
 		fmt.Fprintf(stderr, "lightwork-verify: write report: %v\n", err)
 		return receipts.ExitUnusable
@@ -127,6 +130,7 @@ func hintFor(err error, name string) string {
 			return bundleHint
 		}
 	}
+
 	return ""
 }
 
@@ -181,6 +185,7 @@ func parseArgs(args []string) (options, error) {
 	if len(bundles) != 1 {
 		return o, fmt.Errorf("want one bundle, got %d", len(bundles))
 	}
+
 	o.bundle = bundles[0]
 	if o.all && (o.dispute || o.explain) {
 		return o, errors.New("--all goes with neither --dispute nor --explain; verify that one bundle alone")
@@ -221,17 +226,20 @@ func checkPins(p receipts.Pins) error {
 			return fmt.Errorf("%s: want an npub or 64 hex digits: %w", name, err)
 		}
 	}
+
 	if p.Payee != "" && !isNode(p.Payee) {
 		return errors.New("--payee: want the compressed key of a Lightning node, 66 hex digits")
 	}
 	if _, err := payments.ParseNetwork(string(p.Network)); err != nil && p.Network != "" {
 		return fmt.Errorf("--network: %w", err)
 	}
+
 	for _, name := range p.Required {
 		if !slices.Contains(receipts.ClaimNames(), name) {
 			return fmt.Errorf("--require: there is no claim %q, only %s", name, strings.Join(receipts.ClaimNames(), ", "))
 		}
 	}
+
 	return nil
 }
 
@@ -264,6 +272,7 @@ func read(name string, stdin io.Reader) (*receipts.Bundle, error) {
 	if info.IsDir() {
 		return readFolder(name)
 	}
+
 	var r room
 	return r.readArchive(name)
 }

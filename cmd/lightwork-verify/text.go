@@ -25,6 +25,7 @@ func printText(w io.Writer, r receipts.Report, explain bool) error {
 		fmt.Fprintf(&b, "receipt   %s\nprovider  %s\nbuyer     %s\namount    %d msats %s, mode %s, for the %s\n\n",
 			r.ReceiptID, r.ProviderID, r.BuyerID, r.AmountMsats, r.AssetID, r.Mode, r.Purpose)
 	}
+
 	for _, c := range r.Claims {
 		optional := ""
 		if !c.Required {
@@ -35,6 +36,7 @@ func printText(w io.Writer, r receipts.Report, explain bool) error {
 			printSteps(&b, c.Steps)
 		}
 	}
+
 	if len(r.SelfAsserted) > 0 {
 		fmt.Fprintf(&b, "\nself-asserted: %s\n", strings.Join(r.SelfAsserted, ", "))
 	}
@@ -82,6 +84,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 	if err := out.Encode(v); err != nil {
 		return err
 	}
+
 	var b strings.Builder
 	for _, r := range doc.String() {
 		if r != '\n' && r <= 0xffff && steers(r) {
@@ -90,6 +93,7 @@ func writeJSON(w io.Writer, v any, indent string) error {
 			b.WriteRune(r)
 		}
 	}
+
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -30,6 +30,7 @@ func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
 		waiting = waiting[:0]
 		w.room.empty()
 	}
+
 	for i, e := range bundles {
 		open := w.room.readArchive
 		if e.IsDir() {
@@ -48,6 +49,7 @@ func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
 			settle()
 		}
 	}
+
 	settle()
 	return list
 }
@@ -84,6 +86,7 @@ func (r *room) readArchive(name string) (*receipts.Bundle, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > inMemory {
 		return receipts.ReadTar(f, receipts.Limits{})

@@ -55,8 +55,10 @@ func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 	if c.JSON {
 		return app.PrintJSON(s.Out, list)
 	}
+
 	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "AGENT\tVERSION\tSTATE\tAPPROVAL\tRESTARTS\tCONFINED\tTOOLS")
+
 	for _, a := range list {
 		approved := "approved"
 		switch {
@@ -67,6 +69,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 		case !a.Approved:
 			approved = "NOT APPROVED"
 		}
+
 		confined := "-" // it does not run
 		switch {
 		case a.PID != 0 && a.Confined == "":
@@ -74,11 +77,14 @@ func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 		case a.PID != 0:
 			confined = display.Printable(a.Confined)
 		}
+
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", cmp.Or(a.ID, a.Dir), display.Printable(a.Version), a.State, approved, a.Restarts, confined, strings.Join(a.Tools, " "))
 	}
+
 	if err := w.Flush(); err != nil {
 		return err
 	}
+
 	for _, a := range list {
 		if a.Reason != "" && a.State != "running" {
 			fmt.Fprintf(s.Err, "lightwork: %s: %s\n", cmp.Or(a.ID, a.Dir), node.NotTwice(a.ID, a.Reason))
@@ -87,6 +93,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 			fmt.Fprintln(s.Err, "  hint:", g.Spell("lightwork agents show "+a.ID+" says what it asks for, lightwork agents approve "+a.ID+" allows it"))
 		}
 	}
+
 	return nil
 }
 
@@ -129,6 +136,7 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	} else {
 		v.Approved = true
 	}
+
 	if c.JSON {
 		return app.PrintJSON(s.Out, v)
 	}
@@ -141,6 +149,7 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	fmt.Fprintf(w, "starts\t%s\n", display.Printable(strings.Join(m.Command(), " ")))
 	fmt.Fprintf(w, "manifest\tsha256 %s\n", m.Hash)
 	fmt.Fprintf(w, "tools\t%s\n", strings.Join(v.Slots, " "))
+
 	for _, p := range m.Permissions {
 		granted := "asked for"
 		if v.Approved && node.Contains(v.Approval.Permissions, p) {
@@ -148,11 +157,13 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 		}
 		fmt.Fprintf(w, "permission\t%s (%s)\n", display.Printable(strings.TrimSpace(p)), granted)
 	}
+
 	if v.Approved {
 		fmt.Fprintf(w, "approved\t%s\n", v.Approval.ApprovedAt.Local().Format(time.DateTime))
 	} else {
 		fmt.Fprintf(w, "approved\tno: %s\n", node.NotTwice(m.ID, v.Why))
 	}
+
 	if err := w.Flush(); err != nil || v.Approved {
 		return err
 	}
@@ -173,6 +184,7 @@ func steer(ctx context.Context, s *app.Streams, g *app.Globals, id, action, done
 	if err := daemon.Steer(ctx, id, action); err != nil {
 		return advice.Hint(fmt.Errorf("%s %s: %w", action, id, err), "lightwork agents list says how the agents are")
 	}
+
 	_, err = fmt.Fprintf(s.Out, "%s is %s\n", id, done)
 	return err
 }
@@ -225,6 +237,7 @@ func (c agentsLogsCmd) Run(s *app.Streams, g *app.Globals) error {
 		fmt.Fprintf(s.Err, "lightwork: %s has printed nothing\n", c.Agent)
 		return nil
 	}
+
 	if c.Before < 0 || c.Before >= len(files) {
 		return advice.Usage("", "there are %d runs", len(files))
 	}

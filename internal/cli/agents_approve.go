@@ -48,6 +48,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if c.JSON {
 		return app.PrintJSON(s.Out, ap)
 	}
+
 	fmt.Fprintf(s.Out, "approved %s %s, manifest sha256 %s\n", m.ID, display.Printable(m.Version), m.Hash)
 	lacks := false
 	for _, p := range m.Permissions {
@@ -59,6 +60,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		}
 		fmt.Fprintf(s.Out, "  %s: %s\n", word, display.Printable(strings.TrimSpace(p)))
 	}
+
 	if lacks {
 		fmt.Fprintln(s.Err, "lightwork: it runs without what is not granted; approve it with --permission P or --all to grant more")
 	}
@@ -66,6 +68,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		fmt.Fprintf(s.Err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
 		return nil
 	}
+
 	running, err := node.RunningAgents(ctx, conf)
 	_, known := running[m.ID]
 	switch {
@@ -76,6 +79,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	default:
 		fmt.Fprintln(s.Err, "lightwork: the running node does not know it: it reads its configuration at the start, so start the node again")
 	}
+
 	return nil
 }
 
@@ -96,6 +100,7 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err := approvals.Revoke(c.Agent); err != nil {
 		return advice.Usage("", "%w", err)
 	}
+
 	fmt.Fprintf(s.Out, "%s is not approved\n", c.Agent)
 	node, err := host.Dial(ctx, conf.ControlSocket())
 	if errors.Is(err, host.ErrNoNode) {
@@ -107,6 +112,7 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err := node.Steer(ctx, c.Agent, "stop"); err != nil {
 		return fmt.Errorf("stop it in the running node: %w", err)
 	}
+
 	fmt.Fprintf(s.Out, "%s is stopped\n", c.Agent)
 	return nil
 }

@@ -33,6 +33,7 @@ func (c agentsTestCmd) Run(ctx context.Context, s *app.Streams) error {
 	if c.Dir == "" {
 		return advice.Usage("lightwork agents test DIR; --list shows what is checked", "which agent?")
 	}
+
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
 		return err
@@ -52,11 +53,13 @@ func (c agentsTestCmd) Run(ctx context.Context, s *app.Streams) error {
 	if err != nil {
 		return err
 	}
+
 	if c.JSON {
 		err = app.PrintJSON(s.Out, report)
 	} else {
 		err = printContract(s, report)
 	}
+
 	if err == nil && !report.OK() {
 		err = advice.Exit(advice.ExitFailed)
 	}
@@ -80,6 +83,7 @@ func printContract(s *app.Streams, r *contract.Report) error {
 			fmt.Fprintf(s.Out, "        %s\n", strings.TrimRight(line, "\n"))
 		}
 	}
+
 	for _, why := range slices.Sorted(maps.Keys(skipped)) {
 		fmt.Fprintf(s.Out, "skipped  %s: %s\n", display.Printable(why), strings.Join(skipped[why], " "))
 	}
@@ -95,6 +99,7 @@ func (c agentsTestCmd) list(s *app.Streams) error {
 	if c.JSON {
 		return app.PrintJSON(s.Out, checks)
 	}
+
 	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "CHECK\tLINES\tWHAT")
 	for _, check := range checks {

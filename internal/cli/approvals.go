@@ -19,6 +19,7 @@ func asker(s *app.Streams) func(context.Context, buyer.Approval) (bool, error) {
 	if !ok || !app.IsTerminal(in) {
 		return nil
 	}
+
 	return func(ctx context.Context, a buyer.Approval) (bool, error) {
 		npub, err := receipts.Npub(a.Provider)
 		if err != nil {

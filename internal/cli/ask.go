@@ -63,5 +63,6 @@ func askHint(err error) string {
 	case strings.HasPrefix(failed.Code, "agent."):
 		return "docs/build-agents/thinking-agents.md lists the codes; lightwork agents logs com.lightwork.text says what the endpoint answered"
 	}
+
 	return ""
 }

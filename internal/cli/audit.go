@@ -43,6 +43,7 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		}
 		return app.PrintJSON(s.Out, views)
 	}
+
 	w := app.NewTable(s.Out)
 	for _, l := range lines {
 		var m node.AuditMeta
@@ -57,5 +58,6 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.EventType, display.Printable(l.Subject), display.Printable(strings.Join(details, ", ")))
 	}
+
 	return w.Flush()
 }

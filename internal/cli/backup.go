@@ -26,6 +26,7 @@ func (c backupCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) erro
 	if err := conf.Backup(ctx, c.Role, c.Out); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(s.Err, "lightwork: wrote %s, the %s's database alone; keys and the preimage secret are separate files, keep them too\n", c.Out, c.Role)
 	return nil
 }

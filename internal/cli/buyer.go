@@ -49,12 +49,14 @@ func (b buyerListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 			}
 			return app.PrintJSON(s.Out, views)
 		}
+
 		w := app.NewTable(s.Out, 3, 1)
 		fmt.Fprintln(w, "ID\tADDED\tSTATE\tJOB TYPE\tPAID\tRECEIPT\tREASON")
 		for _, p := range list {
 			v := viewOf(p)
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.Short(p.RequestID), p.AddedAt.Local().Format(time.DateTime), p.State, p.SchemaID, v.money(), display.ShortReceipt(p.ReceiptID), display.OneLine(v.why()))
 		}
+
 		return w.Flush()
 	})
 }
@@ -91,6 +93,7 @@ func (b buyerShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 		} else if buyer.RefundDue(p) {
 			fmt.Fprintf(s.Out, "refunded   nothing yet; lightwork buyer resume %s looks again\n", display.Short(p.RequestID))
 		}
+
 		if p.SettledTooEarly && p.RefundMsats == 0 && v.Mode != receipts.ModePrepay { // there it is agreed
 			fmt.Fprintln(s.Out, "note       the provider took the money before it delivered")
 		}
@@ -123,6 +126,7 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 				return err
 			}
 		}
+
 		if p.State.Terminal() {
 			return advice.Hint(fmt.Errorf("purchase %s has ended: it is %s", display.Short(p.RequestID), p.State), "lightwork buyer show "+display.Short(p.RequestID))
 		}
@@ -132,6 +136,7 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if err := n.Client.Cancel(ctx, p.RequestID); err != nil {
 			return err
 		}
+
 		fmt.Fprintln(s.Err, "lightwork: asked the provider to stop", display.Short(p.RequestID))
 		p, err = n.Store.Purchase(ctx, p.RequestID)
 		if err != nil || p.State.Terminal() {
@@ -149,6 +154,7 @@ func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globa
 	} else if err != nil {
 		return err
 	}
+
 	p, err := n.Store.Purchase(ctx, p.RequestID)
 	if err != nil {
 		return err

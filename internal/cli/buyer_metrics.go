@@ -28,6 +28,7 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 				return err
 			}
 		}
+
 		metric := func(name, kind, help string) {
 			fmt.Fprintf(s.Out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 		}
@@ -35,6 +36,7 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 		for _, state := range slices.Sorted(maps.Keys(t.States)) {
 			fmt.Fprintf(s.Out, "lightwork_buyer_purchases{state=%q} %d\n", state, t.States[state])
 		}
+
 		for _, m := range []struct {
 			name, kind, help string
 			value            int64
@@ -48,6 +50,7 @@ func (buyerMetricsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 			metric(m.name, m.kind, m.help)
 			fmt.Fprintf(s.Out, "%s %d\n", m.name, m.value)
 		}
+
 		return nil
 	})
 }

@@ -50,6 +50,7 @@ func (w walletCashuTopupCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 		return err
 	}
 	defer closeWallet()
+
 	t, err := wal.Topup(ctx, w.Sats)
 	if err != nil {
 		return advice.Hint(err, wallets.CashuHint(err))
@@ -76,6 +77,7 @@ func (w walletCashuExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Gl
 		return err
 	}
 	defer closeWallet()
+
 	if w.Sats == 0 {
 		return listTokens(ctx, s, wal, w.JSON)
 	}
@@ -88,6 +90,7 @@ func (w walletCashuExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Gl
 	} else {
 		_, err = fmt.Fprintln(s.Out, t.Text)
 	}
+
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,7 @@ func listMelts(ctx context.Context, s *app.Streams, wal *wallets.Notes, asJSON b
 		fmt.Fprintf(s.Out, "%s  %-9s  %s  cost %s  %s  %s\n",
 			v.At.Local().Format(time.RFC3339), v.State, display.Msats(v.AmountMsats), display.Msats(v.CostSats*1000), v.PaymentHash, display.Printable(cmp.Or(v.Preimage, v.Failure)))
 	}
+
 	return nil
 }
 

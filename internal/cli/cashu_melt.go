@@ -39,6 +39,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		return err
 	}
 	defer closeWallet()
+
 	if w.Invoice == "" && w.ToAddress == "" {
 		return listMelts(ctx, s, wal, w.JSON)
 	}
@@ -47,6 +48,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 			return advice.Hint(err, "nothing was paid; give an invoice in place of the address")
 		}
 	}
+
 	m, err := wal.MeltQuote(ctx, w.Invoice)
 	if errors.Is(err, payments.ErrBadRequest) {
 		return advice.Usage("nothing was paid; an invoice begins with lnbc, and --to-address NAME@HOST asks for one", "%w", err)
@@ -54,11 +56,13 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if err != nil {
 		return advice.Hint(err, wallets.MeltHint(err))
 	}
+
 	if wallets.IsUnpaid(m) {
 		if err := w.begin(ctx, s, wal, role, m); err != nil {
 			return err
 		}
 	}
+
 	if m, err = wal.AwaitMelt(ctx, m.Hash); err != nil {
 		return advice.Hint(err, "the payment is not undone: its end is found out whenever the wallet runs; lightwork wallet cashu-melt lists it")
 	}
@@ -78,6 +82,7 @@ func (w walletCashuMeltCmd) check() error {
 	case w.MaxFee < -1:
 		return advice.Usage("for example --max-fee 20", "--max-fee cannot be negative")
 	}
+
 	return nil
 }
 
@@ -112,6 +117,7 @@ func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *wall
 			return cmp.Or(err, errors.New("nothing was paid"))
 		}
 	}
+
 	if err := wal.Melt(ctx, m.Hash, cost); err != nil {
 		return advice.Hint(err, wallets.MeltHint(err))
 	}
@@ -128,11 +134,13 @@ func tellMelt(s *app.Streams, m wallets.MintPayment, asJSON bool) error {
 			return err
 		}
 	}
+
 	if m.Preimage.IsZero() {
 		fmt.Fprintln(s.Err, "lightwork: the mint says that it has paid, but shows no preimage: ask the payee")
 	} else if !asJSON {
 		fmt.Fprintln(s.Out, m.Preimage)
 	}
+
 	fmt.Fprintf(s.Err, "lightwork: paid; it cost %s, fees included\n", display.Msats(m.CostSats*1000))
 	return nil
 }

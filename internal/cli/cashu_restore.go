@@ -24,6 +24,7 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *app.Streams, g *app.G
 		if err != nil {
 			return err
 		}
+
 		// They come by the terminal or a pipe: arguments are seen by every user of the
 		// machine. Paper has them in several lines.
 		text, err := secretText(s, "words of the wallet")
@@ -34,11 +35,13 @@ func (w walletCashuRestoreCmd) Run(ctx context.Context, s *app.Streams, g *app.G
 			return err
 		}
 	}
+
 	wal, role, closeWallet, err := openRoleCashu(ctx, s, g, w.Role)
 	if err != nil {
 		return err
 	}
 	defer closeWallet()
+
 	tell, end := restoreProgress(s)
 	r, err := wal.Restore(ctx, tell)
 	end()

@@ -32,6 +32,7 @@ func (w walletCashuSeedCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if seed.Words() == "" {
 		return advice.Usage("back "+conf.SeedFile+" up as it is: it is all of the secret", "the seed of the %s's wallet was made without words", role)
 	}
+
 	in, ok1 := s.In.(*os.File)
 	out, ok2 := s.Out.(*os.File)
 	if !ok1 || !ok2 || !app.IsTerminal(in) || !app.IsTerminal(out) {

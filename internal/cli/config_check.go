@@ -37,6 +37,7 @@ func (c configCheckCmd) Run(s *app.Streams, g *app.Globals) error {
 		}
 		return advice.Exit(advice.ExitUsage)
 	}
+
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,7 @@ func viewOfDebt(d provider.Debt) debtView {
 			v.Preimage = r.End.Preimage.String()
 		}
 	}
+
 	return v
 }
 
@@ -76,6 +77,7 @@ func (v debtView) what() string {
 	if v.WrittenOff > 0 {
 		return display.Msats(v.WrittenOff) + " settled otherwise: " + display.OneLine(v.Note)
 	}
+
 	switch v.Refund {
 	case "open":
 		if v.Sent > 1 {
@@ -90,6 +92,7 @@ func (v debtView) what() string {
 		}
 		return "credit; the refund failed: " + display.OneLine(v.Reason)
 	}
+
 	return "credit"
 }
 
@@ -105,6 +108,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	case c.Retry != "" || c.WriteOff != "":
 		return c.act(ctx, s, g)
 	}
+
 	return readProvider(ctx, s, g, func(store *node.Sales) error {
 		views := []debtView{}
 		if store != nil {
@@ -116,6 +120,7 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 				views = append(views, viewOfDebt(d))
 			}
 		}
+
 		if c.JSON {
 			return app.PrintJSON(s.Out, views)
 		}
@@ -125,15 +130,18 @@ func (c providerDebtsCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", display.Short(v.RequestID), v.Since.Local().Format(time.DateTime), display.Short(v.Buyer),
 				display.Msats(v.OwedMsats), display.Msats(v.CreditMsats), v.what())
 		}
+
 		if err := w.Flush(); err != nil {
 			return err
 		}
+
 		for _, v := range views {
 			if v.Refund == string(payments.PaymentFailed) && v.WrittenOff == 0 {
 				fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork provider debts --retry ID tries a refund again; --write-off ID --note TEXT says that it was settled otherwise"))
 				break
 			}
 		}
+
 		return nil
 	})
 }

@@ -59,6 +59,7 @@ func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
+
 	what, said := "retry-refund", "on their way: lightwork provider debts says what becomes of them"
 	if c.WriteOff != "" {
 		what, said = "write-off", "written off; the buyer is told"
@@ -71,6 +72,7 @@ func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Global
 		}
 		return err
 	}
+
 	if c.JSON {
 		return app.PrintJSON(s.Out, done)
 	}

@@ -79,16 +79,19 @@ func (d demoCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error 
 		fmt.Fprintln(s.Err, "lightwork: commands cannot be confined here at all, so none is run: a tool in WebAssembly, which its runtime confines, embeds texts instead; lightwork doctor says what is missing")
 		d.Job, d.wasm = "embedding", true
 	}
+
 	dir, moved, unlock, err := d.folder()
 	if err != nil {
 		return err
 	}
 	defer unlock()
+
 	if moved != "" {
 		fmt.Fprintf(s.Err, "lightwork: the last demo's folder, with its keys, is now %s\n", display.FromHere(moved))
 	}
 	timed, cancel := context.WithTimeout(ctx, demoTimeout)
 	defer cancel()
+
 	out, err := d.market(timed, dir, level, s)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -100,6 +103,7 @@ func (d demoCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error 
 			return err
 		}
 	}
+
 	return advice.Exit(claimsCode(out.Claims))
 }
 
@@ -125,6 +129,7 @@ func (d demoCmd) market(ctx context.Context, dir string, level sandbox.Level, s 
 			fmt.Fprintf(s.Out, format+"\n", a...)
 		}
 	}
+
 	var out demoOutcome
 	m, err := d.open(ctx, dir, level, s)
 	if err != nil {
@@ -156,6 +161,7 @@ func (d demoCmd) buy(ctx context.Context, m *demoMarket, s *app.Streams, say fun
 	case <-ctx.Done():
 		return out, context.Cause(ctx)
 	}
+
 	n, err := node.OpenBuyer(ctx, m.config, asker(s), s.Log)
 	if err != nil {
 		return out, err
@@ -274,6 +280,7 @@ func verifyApart(ctx context.Context, bundle string, pins []string) (receipts.Re
 	if err := json.Unmarshal(doc, &report); err != nil {
 		return report, fmt.Errorf("read the verifier's report: %w", err)
 	}
+
 	return report, nil
 }
 

@@ -36,6 +36,7 @@ func (d demoCmd) folder() (dir, moved string, unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", "", nil, advice.Usage(another, "%w", err)
 	}
+
 	old, err := os.ReadDir(dir)
 	if err != nil {
 		return "", "", nil, err
@@ -52,6 +53,7 @@ func (d demoCmd) folder() (dir, moved string, unlock func(), err error) {
 	if len(old) == 0 || len(old) == 1 && old[0].Name() == demoMarker {
 		return dir, "", func() { lock.Close() }, nil
 	}
+
 	defer lock.Close() // after the new folder is locked: no third demo comes between
 	if moved, err = moveAside(dir); err != nil {
 		return "", "", nil, err
@@ -59,6 +61,7 @@ func (d demoCmd) folder() (dir, moved string, unlock func(), err error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", "", nil, err
 	}
+
 	fresh, err := lockMarker(marker)
 	if err != nil {
 		return "", "", nil, err
@@ -77,6 +80,7 @@ func lockMarker(marker string) (*os.File, error) {
 		lock.Close()
 		return nil, busy
 	}
+
 	// Another demo may have moved the folder since the file was opened.
 	mine, err := lock.Stat()
 	there, thereErr := os.Lstat(marker)
@@ -96,6 +100,7 @@ func moveAside(dir string) (string, error) {
 			f.Close()
 		}
 	}()
+
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || filepath.Ext(path) != ".lock" {
 			return err
@@ -177,17 +182,20 @@ func (d demoCmd) open(ctx context.Context, dir string, level sandbox.Level, s *a
 		}
 		set.PlayURL = "http://" + m.ledgerOn.Addr().String()
 	}
+
 	if _, err := node.WriteSetup(dir, set); err != nil {
 		return nil, err
 	}
 	if m.config, err = openNode(s, &app.Globals{Config: filepath.Join(dir, config.DefaultFile)}); err != nil {
 		return nil, err
 	}
+
 	if d.wasm {
 		if err := installDemoAgent(m.config); err != nil {
 			return nil, fmt.Errorf("install the agent: %w", err)
 		}
 	}
+
 	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.DataDir("relay"), Log: s.Log, Name: "lightwork demo relay"}); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ func (d demoCmd) intro(say func(string, ...any), m *demoMarket) {
 		say("Lightwork demo: one job, bought and sold on this machine")
 		say("PLAY MONEY: the wallets are a toy ledger, nothing here is worth anything\n")
 	}
+
 	say("  relay     %s", m.config.Relays[0])
 	if level := m.config.Sandbox.Least(); d.schema() == schemas.SandboxRun && level != sandbox.LevelFull {
 		say("  sandbox   confinement level %s: good enough for this job of ours, not for strangers' (lightwork doctor says why)", level)
@@ -43,6 +44,7 @@ func (d demoCmd) outro(say func(string, ...any), m *demoMarket, out demoOutcome)
 	} else {
 		say("\nNOT everything that this demo promises was proved.")
 	}
+
 	say("\nTry next:")
 	say("  %s --explain \\", display.Program("lightwork-verify"))
 	for i := 0; i < len(out.pins); i += 2 {

@@ -61,6 +61,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 			fmt.Fprintln(s.Err, "  hint: this program does not know that job type either; lightwork schemas list shows those that it does")
 		}
 	}
+
 	showFound(s.Out, views, b.Schema)
 	return nil
 }
@@ -74,12 +75,14 @@ func showFound(w io.Writer, found []foundView, schema string) {
 			continue
 		}
 		fmt.Fprintf(w, "%s\n%s  %s on %s, says %s done: %s\n", f.NPub, nameLine(f.NIP05), display.Cut(f.Name, 30), display.Cut(f.Network, 12), display.Count(int64(f.Completed), "job"), strings.Join(f.Why, ", "))
+
 		t := app.NewTable(w)
 		for _, job := range f.Jobs {
 			if schema == "" || job == schema {
 				fmt.Fprintf(t, "    %s\t%s\t%s\n", display.Cut(job, 40), priceText(f.Found, job), display.Modes(f.Modes[job]))
 			}
 		}
+
 		t.Flush()
 	}
 }
@@ -101,6 +104,7 @@ func priceText(f buyer.Found, job string) string {
 	if !ok {
 		t.BaseMsats, t.PerMinuteMsats = f.BaseMsats[job], f.PerMinuteMsats
 	}
+
 	var parts []string
 	for _, p := range []struct {
 		msats int64
@@ -110,6 +114,7 @@ func priceText(f buyer.Found, job string) string {
 			parts = append(parts, display.Msats(p.msats)+p.of)
 		}
 	}
+
 	price := cmp.Or(strings.Join(parts, " + "), "free")
 	if t.EngagementMsats > 0 {
 		price += ", " + display.Msats(t.EngagementMsats) + " for an attempt"

@@ -27,6 +27,7 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err := checkOut(b.Out); err != nil {
 		return err
 	}
+
 	return readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		if store == nil {
 			return advice.Usage("", "nothing was bought yet")
@@ -45,6 +46,7 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 		if d.Outputs, err = outputsOf(s, g, p); err != nil {
 			return err
 		}
+
 		for name, data := range d.Files() {
 			path := filepath.Join(b.Out, filepath.FromSlash(name))
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -54,6 +56,7 @@ func (b buyerDisputeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 				return err
 			}
 		}
+
 		ruling := d.Rule(receipts.Pins{})
 		if b.JSON {
 			return app.PrintJSON(s.Out, ruling)

@@ -29,6 +29,7 @@ func (c doctorCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) erro
 	builtin.TakeScope(ctx, s.Log)
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
+
 	var all []health.Finding
 	conf, err := openNode(s, g)
 	if err != nil {
@@ -72,6 +73,7 @@ func (c doctorCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) erro
 	} else if err := printFindings(s.Out, all); err != nil {
 		return err
 	}
+
 	if len(health.Failures(all)) > 0 {
 		return advice.Exit(advice.ExitFailed)
 	}
@@ -87,6 +89,7 @@ func printFindings(w io.Writer, all []health.Finding) error {
 		}
 		return app.Wrapped(text, below, width)
 	}
+
 	var text strings.Builder
 	for _, f := range all {
 		fmt.Fprintln(&text, strings.TrimRight(fmt.Sprintf("%-5s %-16s %s", f.State, f.Check, fit(display.Printable(f.Detail))), " "))
@@ -94,6 +97,7 @@ func printFindings(w io.Writer, all []health.Finding) error {
 			fmt.Fprintln(&text, below+fit("-> "+f.Fix))
 		}
 	}
+
 	_, err := io.WriteString(w, text.String())
 	return err
 }

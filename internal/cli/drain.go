@@ -31,6 +31,7 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
+
 	var by time.Time
 	told := "the provider ends when nothing is open"
 	switch {
@@ -40,6 +41,7 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		by = time.Now().Add(c.Within)
 		told += ", at " + by.Local().Format(time.DateTime) + " in any case"
 	}
+
 	if err := cfg.SetAdmission(provider.AdmissionDraining, by); err != nil {
 		return err
 	}
@@ -55,6 +57,7 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if err := showLeft(ctx, s.Out, store, left); err != nil {
 			return err
 		}
+
 		if !left.Empty() && !c.Force {
 			fmt.Fprintln(s.Err, "lightwork:", g.Spell("lightwork provider drain lists again; --within DURATION or --force leaves what is open to the next run"))
 		}
@@ -75,6 +78,7 @@ func showLeft(ctx context.Context, w io.Writer, store provider.Store, left provi
 		}
 		fmt.Fprintf(w, "job %s  %s\n", display.Short(id), waitsFor(job))
 	}
+
 	for i, r := range left.Refunds {
 		if i == drainListed {
 			fmt.Fprintf(w, "and %s\n", display.Count(int64(len(left.Refunds)-i), "more refund"))
@@ -82,6 +86,7 @@ func showLeft(ctx context.Context, w io.Writer, store provider.Store, left provi
 		}
 		fmt.Fprintf(w, "refund of job %s  %s on their way; the buyer's wallet has not taken them yet\n", display.Short(r.RequestID), display.Msats(r.Msats))
 	}
+
 	if left.Events > 0 {
 		fmt.Fprintf(w, "%s that too few relays have taken\n", display.Count(int64(left.Events), "event"))
 	}
@@ -94,6 +99,7 @@ func waitsFor(j provider.Job) string {
 	if j.Payment != nil && !j.Payment.SettleBy.IsZero() {
 		until = ", its payment is held until " + j.Payment.SettleBy.Local().Format(time.DateTime)
 	}
+
 	switch {
 	case j.State == provider.StateQuoted && j.Engagement != nil && j.Engagement.Receipt == nil:
 		return "waits for its engagement fee until " + j.Engagement.ExpiresAt.Local().Format(time.DateTime)
@@ -104,5 +110,6 @@ func waitsFor(j provider.Job) string {
 	case j.Payment != nil && !j.Payment.SettleBy.IsZero():
 		return "is " + string(j.State) + until
 	}
+
 	return "is " + string(j.State)
 }

@@ -33,6 +33,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err := b.check(); err != nil {
 		return err
 	}
+
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if strings.HasPrefix(b.ID, panelPrefix) {
 			p, err := findPanel(ctx, n.Store, b.ID)
@@ -41,6 +42,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 			}
 			return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 		}
+
 		ids, err := openOrders(ctx, n)
 		if err != nil {
 			return err
@@ -52,6 +54,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 			}
 			ids = []string{p.RequestID}
 		}
+
 		if len(ids) == 0 {
 			fmt.Fprintln(s.Err, "lightwork: no purchase is open")
 			return nil
@@ -59,6 +62,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if b.outputs != (outputs{}) && len(ids) > 1 {
 			return advice.Usage("name the purchase", "--out and --files are for one purchase, and %d are open", len(ids))
 		}
+
 		var last error
 		for _, id := range ids {
 			goOn := follow
@@ -72,6 +76,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 				break
 			}
 		}
+
 		return last
 	})
 }
@@ -87,6 +92,7 @@ func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, id := range single {
 		p, err := n.Store.Purchase(ctx, id)
 		if err != nil {
@@ -96,10 +102,12 @@ func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
 			ids = append(ids, id)
 		}
 	}
+
 	orders, err := n.Store.OpenOrders(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, id := range orders {
 		order, err := n.Store.PlacedOrder(ctx, id)
 		if err != nil {
@@ -109,6 +117,7 @@ func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
 			ids = append(ids, last) // the next provider is still to be asked
 		}
 	}
+
 	return ids, nil
 }
 
@@ -122,6 +131,7 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out o
 			p = stored
 		}
 	}
+
 	if err == nil {
 		err = out.write(ctx, n, p)
 		switch {
@@ -136,6 +146,7 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out o
 			fmt.Fprintf(s.Err, "lightwork: the bundle is in %s; anybody can check it: %s %s\n", display.Printable(out.Out), display.Program("lightwork-verify"), display.ShellWord(out.Out))
 		}
 	}
+
 	if asJSON {
 		if jerr := app.PrintJSON(s.Out, viewOf(p)); jerr != nil {
 			return jerr
@@ -143,9 +154,11 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out o
 	} else if p.Output != nil {
 		showOutput(s.Out, p)
 	}
+
 	if p.RequestID != "" {
 		id = p.RequestID // of the provider that was asked last
 	}
+
 	again := "lightwork buyer resume " + display.Short(id)
 	switch {
 	case err == nil:
@@ -159,12 +172,14 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out o
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
 	}
+
 	if back := cameBack(p); back != "" {
 		return advice.Hint(fmt.Errorf("%w; %s", err, back), "lightwork buyer show "+display.Short(id))
 	}
 	if strings.HasPrefix(p.Reason, string(provider.CodeBidTooLow)+":") {
 		return advice.Hint(err, "raise --max-sats; nothing was paid")
 	}
+
 	next := "lightwork buyer show " + display.Short(id)
 	if p.State == buyer.StateFailed && p.SealedEvent != nil && p.Output == nil && p.Attempt != nil {
 		next = "lightwork buyer dispute " + display.Short(id) + " shows anybody what was delivered"
@@ -234,6 +249,7 @@ func writeFolder(dir string, b *receipts.Bundle) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+
 	for name, data := range b.Files() {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -37,6 +37,7 @@ func (c imagesAddCmd) Run(s *app.Streams, g *app.Globals) error {
 	if c.JSON {
 		return app.PrintJSON(s.Out, map[string]string{"digest": digest.String()})
 	}
+
 	fmt.Fprintln(s.Out, digest)
 	fmt.Fprintln(s.Err, "lightwork: a provider that runs takes it up when it is started again")
 	return nil

@@ -30,6 +30,7 @@ type initCmd struct {
 // Run writes what is missing of a node and says what to do next.
 func (c initCmd) Run(_ context.Context, s *app.Streams) error {
 	c.Dir = display.FromHome(c.Dir)
+
 	price := int64(20_000)
 	switch {
 	case c.PerMinuteMsats != nil:
@@ -37,6 +38,7 @@ func (c initCmd) Run(_ context.Context, s *app.Streams) error {
 	case c.Wallet == config.BackendOnchain: // which carries nothing smaller, and the miners are paid
 		price = 2_000_000
 	}
+
 	set := config.Setup{
 		ProviderWallet: c.Wallet, BuyerWallet: c.Wallet, Relay: c.Relay, PlayURL: "http://127.0.0.1:7448", Name: c.Name,
 		PerMinuteMsats: price, Force: c.Force, Mint: c.Mint,
@@ -55,12 +57,14 @@ func (c initCmd) Run(_ context.Context, s *app.Streams) error {
 		}
 		set.Keys = map[string]string{c.Role: display.FromHome(c.Key)}
 	}
+
 	if _, err := payments.CashuNetwork(c.Mint); err != nil && c.Wallet == "cashu" {
 		return advice.Usage("--mint mint.example.com: the mint holds the bitcoin, so choose one that you trust", "--mint must be a mint's host, without https://, but got %q", c.Mint)
 	}
 	if !config.IsAddress(c.Relay, "ws", "wss") {
 		return advice.Usage("for example --relay wss://relay.example.com", "--relay must be a ws:// or wss:// address without user or password, but got %q", c.Relay)
 	}
+
 	file := filepath.Join(c.Dir, config.DefaultFile)
 	made, err := node.WriteSetup(c.Dir, set)
 	if errors.Is(err, syscall.ENOTDIR) {
@@ -69,6 +73,7 @@ func (c initCmd) Run(_ context.Context, s *app.Streams) error {
 	if err != nil {
 		return err
 	}
+
 	for _, name := range made {
 		fmt.Fprintf(s.Out, "wrote %s\n", name)
 	}
@@ -96,6 +101,7 @@ func (c initCmd) next(s *app.Streams, file string) {
 			}
 		}
 	}
+
 	if c.Wallet == "cashu" {
 		say("lightwork wallet cashu-seed", "12 words to write down: whoever has them has the money")
 	}
@@ -105,12 +111,14 @@ func (c initCmd) next(s *app.Streams, file string) {
 	if c.Wallet == "play" {
 		say("lightwork wallet play-serve", "play money, worth nothing")
 	}
+
 	switch c.Wallet {
 	case "lnd":
 		say("lightwork wallet permissions", "then put tls.cert and macaroon into "+filepath.Join(c.Dir, "lnd"))
 	case config.BackendOnchain:
 		say("lightwork wallet permissions --chain --role refunds", "then put tls.cert and each role's macaroon into "+filepath.Join(c.Dir, "lnd"))
 	}
+
 	say("lightwork relay", "unless the relay is another's")
 	say("lightwork doctor", "what is missing still")
 	if c.Role != "buyer" {

@@ -86,6 +86,7 @@ func (c jobsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.Short(v.RequestID), v.AddedAt.Local().Format(time.DateTime),
 				v.State, v.Mode, display.Msats(v.PriceMsats), display.Short(v.Buyer), display.ShortReceipt(v.ReceiptID), display.OneLine(v.Reason))
 		}
+
 		return w.Flush()
 	})
 }
@@ -112,6 +113,7 @@ func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 		if c.JSON {
 			return app.PrintJSON(s.Out, v)
 		}
+
 		fmt.Fprintf(s.Out, "request       %s\nstate         %s since %s\nbuyer         %s\njob type      %s\njob hash      %s\nmode, price   %s, %s\nquote hash    %s\npayment hash  %s\nrun           %d\nresult        %s\noutput hash   %s\nreceipt       %s\n",
 			v.RequestID, v.State, strings.TrimSpace(v.StateAt.Local().Format(time.DateTime)+" "+display.Printable(v.Reason)), display.NPub(v.Buyer), v.SchemaID, v.JobHash,
 			v.Mode, display.Msats(v.PriceMsats), v.QuoteHash, v.PaymentHash, v.Run, v.ResultID, v.OutputHash, v.ReceiptID)
@@ -121,6 +123,7 @@ func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 		if v.Debt != nil {
 			fmt.Fprintf(s.Out, "owed          %s: %s\n", display.Msats(v.Debt.OwedMsats), v.Debt.what())
 		}
+
 		for _, a := range v.Relays {
 			answer := "refused"
 			if a.OK {
@@ -128,6 +131,7 @@ func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 			}
 			fmt.Fprintln(s.Out, strings.TrimSpace(fmt.Sprintf("relay         %s %s for %s %s", display.Printable(a.Relay), answer, display.Short(a.EventID), display.Printable(a.Message))))
 		}
+
 		return nil
 	})
 }

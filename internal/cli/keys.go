@@ -73,6 +73,7 @@ func (c keysShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	if c.Secret && len(roles) > 1 {
 		return advice.Usage("for example --role buyer --secret", "--secret is for one role")
 	}
+
 	var views []keyView
 	for _, role := range roles {
 		k, err := keys.Read(conf.Config, role)
@@ -87,6 +88,7 @@ func (c keysShowCmd) Run(s *app.Streams, g *app.Globals) error {
 		}
 		views = append(views, v)
 	}
+
 	if c.JSON {
 		return app.PrintJSON(s.Out, views)
 	}
@@ -145,6 +147,7 @@ func (c keysImportCmd) Run(s *app.Streams, g *app.Globals) error {
 		}
 		k.Public = key.PublicKey()
 	}
+
 	if err := keys.PlaceKey(k, c.Force); err != nil {
 		return err
 	}
@@ -169,6 +172,7 @@ func (c keysLockCmd) Run(s *app.Streams, g *app.Globals) error {
 	if k.Kept != keys.KeptPlain {
 		return advice.Usage("lightwork keys show says how", "the %s key is not in the clear", c.Role)
 	}
+
 	key, err := k.Open(conf.Config)
 	if err != nil {
 		return err
@@ -183,6 +187,7 @@ func (c keysLockCmd) Run(s *app.Streams, g *app.Globals) error {
 	if _, err := relay.Unlock(k.Text, phrase); err != nil {
 		return fmt.Errorf("check the locked key: %w", err) // before the only other copy goes
 	}
+
 	k.Kept = keys.KeptLocked
 	if err := keys.ReplaceKey(k); err != nil {
 		return err
@@ -217,6 +222,7 @@ func (c keysConnectCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
+
 	fmt.Fprintf(s.Err, "lightwork: asking the signer; it may want its owner to agree\n")
 	k.Remote, err = bunker.Connect(ctx, at, keys.SignedKinds(conf.Config, c.Role), bunker.Config{
 		Log: s.Log, Timeout: connectTime,
@@ -228,6 +234,7 @@ func (c keysConnectCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if k.Text, err = k.Remote.Text(); err != nil {
 		return err
 	}
+
 	k.Public = k.Remote.User
 	if err := keys.PlaceKey(k, c.Force); err != nil {
 		return err

@@ -34,8 +34,10 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 	if c.JSON {
 		return app.PrintJSON(s.Out, lines)
 	}
+
 	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "TIME\tAGENT\tMESSAGE\tTYPE\tFROM\tTO\tSTATUS\tMS\tSOURCES\tCONFIDENCE")
+
 	for _, l := range lines {
 		agent := l.ToAgent
 		if l.Direction == message.Sent {
@@ -44,5 +46,6 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 		fmt.Fprintf(w, "%s\t%s %s\t%.8s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", l.Timestamp.Local().Format(time.TimeOnly), display.Printable(agent), l.Direction,
 			l.MessageID, l.Type, display.Printable(l.FromAgent), display.Printable(l.ToAgent), l.Status, l.LatencyMs, l.EvidenceCount, l.ConfidenceScore)
 	}
+
 	return w.Flush()
 }

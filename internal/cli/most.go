@@ -31,5 +31,6 @@ func (m most) limit() (msats int64, ok bool, err error) {
 	case *m.Msats > payments.MaxMsats:
 		return 0, false, advice.Usage("", "--max-msats: there are no more than %d, it is %d", payments.MaxMsats, *m.Msats)
 	}
+
 	return *m.Msats, true, nil
 }

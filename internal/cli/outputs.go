@@ -46,6 +46,7 @@ func checkFolder(flag, dir string) error {
 	if len(old) > 0 {
 		return advice.Usage("name a new folder", "%s: %s is not empty", flag, dir)
 	}
+
 	return nil
 }
 
@@ -78,6 +79,7 @@ func (o outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purc
 		return err
 	}
 	defer root.Close()
+
 	if err := writeInto(root, "RESULT.json", p.Output); err != nil {
 		return err
 	}
@@ -93,6 +95,7 @@ func (o outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purc
 			failed = append(failed, fmt.Errorf("artifact %s: %w", display.Printable(a.Path), err))
 		}
 	}
+
 	return errors.Join(failed...)
 }
 

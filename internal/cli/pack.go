@@ -72,6 +72,7 @@ func walkPacked(fsys fs.FS, visit func(name string, d fs.DirEntry) error) error 
 		case name == ".", d.Name() == ".git": // a file in worktrees and submodules
 			return nil
 		}
+
 		if files++; files > packFiles {
 			return fmt.Errorf("more than %d files", packFiles)
 		}
@@ -106,6 +107,7 @@ func packFS(fsys fs.FS) (*packed, error) {
 	if buf.Len() > packMax {
 		return nil, fmt.Errorf("%d bytes when packed, at most %d fit into a request", buf.Len(), packMax)
 	}
+
 	p.archive = buf.Bytes()
 	return p, nil
 }
@@ -116,6 +118,7 @@ func packEntry(tw *tar.Writer, fsys fs.FS, name string, d fs.DirEntry) (int64, e
 	if err != nil {
 		return 0, err
 	}
+
 	h := &tar.Header{Name: name, Mode: 0o644, Format: tar.FormatPAX, ModTime: time.Unix(0, 0)}
 	var data []byte
 	switch {
@@ -143,6 +146,7 @@ func packEntry(tw *tar.Writer, fsys fs.FS, name string, d fs.DirEntry) (int64, e
 	default:
 		return 0, nil // sockets and devices do not travel
 	}
+
 	if err := tw.WriteHeader(h); err != nil {
 		return 0, err
 	}

@@ -66,6 +66,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 	if p.Closing != nil {
 		v.State = "closed"
 	}
+
 	open := false
 	var purchases []buyer.Purchase
 	for _, s := range p.Members {
@@ -80,6 +81,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 			seat.FeePaidMsats = e.Payment.AmountMsats
 			v.PaidMsats, v.FeeMsats = v.PaidMsats+e.Payment.AmountMsats, v.FeeMsats+e.Payment.FeeMsats
 		}
+
 		if s.Revealed != nil {
 			seat.AgreementHash = s.Revealed.String()
 		}
@@ -96,6 +98,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 		v.PaidMsats, v.FeeMsats = v.PaidMsats+bought.PaidMsats, v.FeeMsats+bought.FeeMsats
 		v.Seats = append(v.Seats, seat)
 	}
+
 	v.worth = worthOf(p, purchases)
 	if d := p.Decision; d != nil {
 		v.State, v.Outcome, v.Reason = "decided", d.Outcome, d.Reason
@@ -105,6 +108,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 		if v.Record = d.Record; d.Output != nil {
 			v.Output, v.ResultOf, result.Output = d.Output, "", d.Output
 		}
+
 		switch {
 		case open:
 		case result.RequestID != "":
@@ -113,6 +117,7 @@ func viewOfPanel(ctx context.Context, store buyer.Store, p panel.Panel) (panelVi
 			v.State = "failed"
 		}
 	}
+
 	return v, result, nil
 }
 
@@ -124,6 +129,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *node.Buyer, id string, 
 	if err != nil {
 		return err
 	}
+
 	seat := map[string]int{}
 	for i, x := range stored.Members {
 		seat[x.Provider] = i + 1
@@ -133,6 +139,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *node.Buyer, id string, 
 		}
 		fmt.Fprintf(s.Err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
 	}
+
 	before, _, err := viewOfPanel(ctx, n.Store, stored)
 	if err != nil {
 		return err
@@ -154,6 +161,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *node.Buyer, id string, 
 	if followErr == nil {
 		followErr = writePanel(ctx, n, v, result, out)
 	}
+
 	switch {
 	case asJSON:
 		if err := app.PrintJSON(s.Out, v); err != nil {
@@ -165,6 +173,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *node.Buyer, id string, 
 		}
 		showSeats(s.Err, v)
 	}
+
 	again := "lightwork buyer resume " + id
 	switch {
 	case followErr == nil:
@@ -174,6 +183,7 @@ func followPanel(ctx context.Context, s *app.Streams, n *node.Buyer, id string, 
 	case ctx.Err() != nil:
 		return advice.Unfinished(fmt.Errorf("interrupted; the providers go on: %s", again), "")
 	}
+
 	return advice.Unfinished(followErr, again)
 }
 
@@ -186,6 +196,7 @@ func writePanel(ctx context.Context, n *node.Buyer, v panelView, result buyer.Pu
 	if err := os.MkdirAll(out.Out, 0o755); err != nil {
 		return err
 	}
+
 	for i, seat := range v.Seats {
 		if seat.ReceiptID == "" && (!seat.Taken || seat.State != buyer.StateDone) {
 			continue
@@ -194,6 +205,7 @@ func writePanel(ctx context.Context, n *node.Buyer, v panelView, result buyer.Pu
 			return err
 		}
 	}
+
 	f, err := os.Create(filepath.Join(out.Out, "panel.json"))
 	if err != nil {
 		return err
@@ -231,6 +243,7 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if err != nil {
 			return err
 		}
+
 		for _, p := range list {
 			v, _, err := viewOfPanel(ctx, store, p)
 			if err != nil {
@@ -239,6 +252,7 @@ func (b buyerPanelsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 			v.Output = nil
 			views = append(views, v)
 		}
+
 		if b.JSON {
 			return app.PrintJSON(s.Out, views)
 		}
@@ -264,18 +278,21 @@ func findPanel(ctx context.Context, store *node.Purchases, id string) (panel.Pan
 	if err != nil {
 		return panel.Panel{}, err
 	}
+
 	var found []panel.Panel
 	for _, p := range list {
 		if strings.HasPrefix(p.ID, id) {
 			found = append(found, p)
 		}
 	}
+
 	switch len(found) {
 	case 0:
 		return panel.Panel{}, none
 	case 1:
 		return found[0], nil
 	}
+
 	return panel.Panel{}, advice.Usage("give more characters", "panel %q: %d begin with that", id, len(found))
 }
 
@@ -292,6 +309,7 @@ func showPanel(ctx context.Context, s *app.Streams, store *node.Purchases, id st
 	if asJSON {
 		return app.PrintJSON(s.Out, v)
 	}
+
 	showSeats(s.Out, v)
 	if result.Output != nil {
 		showOutput(s.Out, result)

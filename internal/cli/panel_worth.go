@@ -52,11 +52,13 @@ func worthOf(p panel.Panel, seats []buyer.Purchase) worth {
 			byPayee[s.PayeeNode] = append(byPayee[s.PayeeNode], i+1)
 		}
 	}
+
 	for i, s := range seats {
 		if same := byPayee[s.PayeeNode]; len(same) > 1 && same[0] == i+1 {
 			w.Warnings = append(w.Warnings, fmt.Sprintf("seats %s are paid at one Lightning node: if they have one owner, their votes are one opinion", seatList(same)))
 		}
 	}
+
 	if p.Decision == nil || p.Decision.Outcome != panel.OutcomeAgreed || req == nil {
 		return w
 	}
@@ -70,6 +72,7 @@ func worthOf(p panel.Panel, seats []buyer.Purchase) worth {
 // what the commands made was compared.
 func printedApart(seats []buyer.Purchase) (warnings []string) {
 	const remedy = "use --compare-stdout, or let them write into $LIGHTWORK_ARTIFACTS"
+
 	var agreed []int
 	var first []schemas.SandboxRunInfo
 	differ, left := false, false
@@ -83,6 +86,7 @@ func printedApart(seats []buyer.Purchase) (warnings []string) {
 		}
 		differ = differ || !slices.EqualFunc(first, result.Runs, func(a, b schemas.SandboxRunInfo) bool { return a.StdoutSHA256 == b.StdoutSHA256 })
 	}
+
 	if len(agreed) == 0 {
 		return nil
 	}

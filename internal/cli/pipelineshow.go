@@ -43,14 +43,17 @@ func (c pipelineShowCmd) Run(s *app.Streams, g *app.Globals) error {
 			return advice.Usage("lightwork pipeline show lists all", "no profile %q", c.Profile)
 		}
 	}
+
 	if c.SVG != "" {
 		if err := os.WriteFile(c.SVG, organism.Draw(views), 0o644); err != nil {
 			return err
 		}
 	}
+
 	if c.JSON {
 		return app.PrintJSON(s.Out, views)
 	}
+
 	for i, v := range views {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
@@ -59,6 +62,7 @@ func (c pipelineShowCmd) Run(s *app.Streams, g *app.Globals) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -42,6 +42,7 @@ func policies(ctx context.Context, store *node.Sales, c *node.Node) ([]policyVie
 	if err != nil || store == nil {
 		return []policyView{}, err
 	}
+
 	list, err := store.Policies(ctx)
 	views := make([]policyView, len(list))
 	for i, p := range list {
@@ -49,6 +50,7 @@ func policies(ctx context.Context, store *node.Sales, c *node.Node) ([]policyVie
 			ID: p.ID.String(), FirstAt: p.FirstAt, LastAt: p.LastAt, Jobs: p.Jobs, Last: i == 0, Pinned: pin != nil && *pin == p.ID,
 		}
 	}
+
 	return views, err
 }
 
@@ -64,6 +66,7 @@ func (p policyListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 		}
 		w := app.NewTable(s.Out)
 		fmt.Fprintln(w, "POLICY\tFIRST USED\tLAST STARTED\tJOBS\tNOTES")
+
 		for _, v := range list {
 			var notes []string
 			if v.Last {
@@ -74,6 +77,7 @@ func (p policyListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", display.Short(v.ID), v.FirstAt.Local().Format(time.DateTime), v.LastAt.Local().Format(time.DateTime), v.Jobs, strings.Join(notes, ", "))
 		}
+
 		return w.Flush()
 	})
 }
@@ -164,12 +168,14 @@ func pickPolicy(list []policyView, id string) (policyView, error) {
 	if len(list) > 0 && id == "" {
 		return list[0], nil
 	}
+
 	var found []policyView
 	for _, v := range list {
 		if digits := strings.TrimPrefix(id, "sha256:"); len(digits) >= 6 && strings.HasPrefix(strings.TrimPrefix(v.ID, "sha256:"), digits) {
 			found = append(found, v)
 		}
 	}
+
 	if len(found) != 1 {
 		return policyView{}, advice.Usage("lightwork policy list shows the ids; a provider makes one when it starts", "%d policy bundles match %q (at least 6 characters)", len(found), id)
 	}

@@ -39,6 +39,7 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	if len(c.Provider.Offers) == 0 {
 		return advice.Usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
 	}
+
 	if c.SellsSandbox() {
 		builtin.TakeScope(ctx, s.Log)
 		if err := sandboxReady(ctx, s, g, c, "lightwork provider run"); err != nil {
@@ -48,9 +49,11 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 			s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.Level)
 		}
 	}
+
 	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
+
 	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, func(key string) {
 		npub, _ := receipts.Npub(key)
 		s.Told.Info("selling as " + npub)
@@ -86,6 +89,7 @@ func sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, c *node.N
 	if !c.SellsSandboxOnly() {
 		return nil
 	}
+
 	return advice.Hint(errors.New("jobs cannot be confined here, so none is run"),
 		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
 }

@@ -58,12 +58,14 @@ func viewOf(p buyer.Purchase) purchaseView {
 	if e := p.Engagement; e != nil && e.Payment != nil && e.Payment.State == payments.PaymentSucceeded {
 		v.EngagementMsats, v.EngagementReceipt = e.Payment.AmountMsats, e.ReceiptID
 	}
+
 	switch {
 	case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:
 		v.PaidMsats, v.FeeMsats = p.Payment.AmountMsats, p.Payment.FeeMsats
 	case p.State == buyer.StatePaying && p.Attempt != nil && !p.GivenUp():
 		v.HeldMsats = p.Attempt.AmountMsats
 	}
+
 	if q, err := receipts.ParseQuote(p.Quote); err == nil {
 		v.Mode = q.Mode
 	}
@@ -79,6 +81,7 @@ func jsonOutput(p buyer.Purchase) json.RawMessage {
 	if _, err := s.ParseResult(p.Output); err == nil {
 		return p.Output
 	}
+
 	text, err := json.Marshal(strings.ToValidUTF8(string(p.Output), "\uFFFD"))
 	if err != nil {
 		return nil
@@ -126,6 +129,7 @@ func unmet(p buyer.Purchase) error {
 	if !ok || p.State != buyer.StateDone || res.Status == schemas.StatusSuccess {
 		return nil
 	}
+
 	why := "the job was done and its commands failed"
 	switch res.Status {
 	case schemas.StatusTimeout:
@@ -136,6 +140,7 @@ func unmet(p buyer.Purchase) error {
 			why += ": " + res.Error
 		}
 	}
+
 	return &advice.Error{Code: advice.ExitUnmet, Err: fmt.Errorf("%s", why)}
 }
 

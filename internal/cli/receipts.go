@@ -61,6 +61,7 @@ func (c receiptsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if c.JSON {
 		return app.PrintJSON(s.Out, list)
 	}
+
 	w := app.NewTable(s.Out, 4, 5, 3)
 	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
 	for _, v := range list {
@@ -87,6 +88,7 @@ func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named con
 			if store == nil {
 				return nil
 			}
+
 			found, err := query(store)
 			for _, r := range found {
 				v, err := viewReceipt(r, r.Doc)
@@ -99,10 +101,12 @@ func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named con
 		})
 		return list, err
 	}
+
 	err = readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		if store == nil {
 			return nil
 		}
+
 		found, err := query(store)
 		for _, r := range found {
 			ev, err := receipts.ParseEvent(r.Doc, 1<<20)
@@ -115,6 +119,7 @@ func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named con
 			}
 			list = append(list, v)
 		}
+
 		return err
 	})
 	return list, err
@@ -155,6 +160,7 @@ func findReceipt(ctx context.Context, s *app.Streams, g *app.Globals, named conf
 			return receiptView{}, err
 		}
 	}
+
 	if len(found) == 2 && found[0].RequestID == found[1].RequestID { // a request id: the receipt of the result
 		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
 	}
@@ -200,12 +206,14 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 			return err
 		}
 		defer os.RemoveAll(dir)
+
 		export := receiptsExportCmd{ID: c.Bundle, Out: filepath.Join(dir, "bundle.tar")}
 		if err := export.Run(ctx, s, g); err != nil {
 			return err
 		}
 		c.Bundle = export.Out
 	}
+
 	var args []string
 	for _, f := range []struct{ name, value string }{
 		{"provider", c.Provider}, {"buyer", c.Buyer}, {"payee", c.Payee}, {"network", c.Network}, {"require", c.Require},
@@ -214,6 +222,7 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 			args = append(args, "--"+f.name+"="+f.value)
 		}
 	}
+
 	if c.All {
 		args = append(args, "--all")
 	}
@@ -259,6 +268,7 @@ func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 		if !strings.HasSuffix(c.Out, ".tar") {
 			return writeFolder(c.Out, b)
 		}
+
 		f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return advice.Usage("name a new file", "--out: %w", err)

@@ -32,14 +32,17 @@ func (c receiptsPageCmd) Run(s *app.Streams) error {
 		}
 		docs[i] = doc
 	}
+
 	if err := os.Mkdir(c.Out, 0o755); err != nil {
 		return advice.Usage("name a new folder", "--out: %w", err)
 	}
+
 	for i, name := range pageFiles {
 		if err := os.WriteFile(filepath.Join(c.Out, name), docs[i], 0o644); err != nil {
 			return fmt.Errorf("write page: %w", err)
 		}
 	}
+
 	_, err := fmt.Fprintf(s.Out, "%s\nOpen it and drop a bundle on it. It asks no network; nothing leaves the machine.\n", filepath.Join(c.Out, pageFiles[0]))
 	return err
 }

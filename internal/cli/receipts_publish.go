@@ -39,6 +39,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if hidden && !c.Retract {
 		return advice.Usage("receipts export makes a bundle for whom you choose", "the job of %s was encrypted: a pointer would show who bought from whom", display.ShortReceipt(v.ReceiptID))
 	}
+
 	cfg, err := openNode(s, g)
 	if err != nil {
 		return err
@@ -68,6 +69,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		}
 		fmt.Fprintf(s.Out, "%s  %s\n", display.Printable(a.Relay), display.Printable(answer))
 	}
+
 	if taken == 0 {
 		return advice.Hint(errors.New("no relay took the event"), "lightwork doctor looks at the relays; the same command publishes it again")
 	}
@@ -131,6 +133,7 @@ func isHidden(ctx context.Context, s *app.Streams, g *app.Globals, named config.
 		})
 		return hidden, err
 	}
+
 	err = readBuyer(ctx, s, g, func(store *node.Purchases) error {
 		p, err := store.Purchase(ctx, requestID)
 		hidden = p.Hidden != nil

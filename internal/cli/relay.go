@@ -46,6 +46,7 @@ func (r relayCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error
 		s.Told.Info("metrics on http://" + mln.Addr().String() + "/metrics")
 		run.Go(func() error { return node.ServeRelayMetrics(ctx, mln, srv.Collector()) })
 	}
+
 	s.Told.Info(fmt.Sprintf("relay on ws://%s, blobs on http://%[1]s", ln.Addr()))
 	run.Go(func() error { return srv.Serve(ctx, ln) })
 	err = run.Wait()

@@ -48,6 +48,7 @@ func (c replayShowCmd) Run(s *app.Streams) error {
 		return err
 	}
 	defer f.Close()
+
 	if c.JSON {
 		return printReplayLines(s.Out, f)
 	}
@@ -99,6 +100,7 @@ func describe(line replay.Line) (when, what string) {
 	case *replay.SessionEnd:
 		return at(l.T), fmt.Sprintf("%s, %s, %d ms", l.Status, display.Count(int64(l.TotalToolCalls), "tool call"), l.TotalLatencyMs)
 	}
+
 	return "", ""
 }
 
@@ -121,6 +123,7 @@ func (c replayVerifyCmd) Run(s *app.Streams) error {
 		return err
 	}
 	defer f.Close()
+
 	sum, err := replay.Check(f, replay.Limits{})
 	if err != nil {
 		return advice.Hint(err, "the file is not what its writer made, or not complete")
@@ -132,6 +135,7 @@ func (c replayVerifyCmd) Run(s *app.Streams) error {
 			"trajectory_hash": sum.Hashes.Trajectory, "redacted_trajectory_hash": sum.Hashes.Redacted, "replay_hash": sum.Hashes.Replay,
 		})
 	}
+
 	if sum.IsRedacted {
 		fmt.Fprintln(s.Out, "redacted: only redacted_trajectory_hash identifies the session")
 	}

@@ -51,6 +51,7 @@ func (c replayDiffCmd) Run(s *app.Streams) error {
 	if _, err := s.Out.Write(changes); err != nil {
 		return err
 	}
+
 	return advice.Exit(1)
 }
 
@@ -67,6 +68,7 @@ func readDeeds(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	var out bytes.Buffer
 	err = eachReplayLine(f, func(line replay.Line, raw []byte) error {
 		var fields map[string]json.RawMessage
@@ -99,6 +101,7 @@ func deed(line replay.Line) string {
 	case *replay.SessionEnd:
 		return fmt.Sprintf("%s, %s", l.Status, display.Count(l.TotalToolCalls, "tool call"))
 	}
+
 	_, what := describe(line)
 	return what
 }

@@ -28,9 +28,11 @@ func (c replayExportCmd) Run(s *app.Streams) error {
 		return err
 	}
 	defer f.Close()
+
 	if c.Format == "" {
 		c.Format = strings.TrimPrefix(filepath.Ext(c.Out), ".")
 	}
+
 	var out bytes.Buffer // what is written is whole
 	switch {
 	case c.Format == "csv":
@@ -42,6 +44,7 @@ func (c replayExportCmd) Run(s *app.Streams) error {
 	default:
 		_, err = io.Copy(&out, f)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -74,6 +77,7 @@ func rowOf(line replay.Line) (row [12]string) {
 	row[event] = line.Event()
 	row[at], row[detail] = describe(line)
 	row[at] = strings.Replace(row[at], " ", "T", 1)
+
 	switch l := line.(type) {
 	case *replay.SessionStart:
 		row[id], row[hash] = l.SessionID, l.PolicyBundleID
@@ -95,6 +99,7 @@ func rowOf(line replay.Line) (row [12]string) {
 	case *replay.SessionEnd:
 		row[status], row[latency] = l.Status, strconv.FormatInt(l.TotalLatencyMs, 10)
 	}
+
 	return row
 }
 

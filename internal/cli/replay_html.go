@@ -68,6 +68,7 @@ func exportHTML(r io.Reader, sum *replay.Summary, out io.Writer) error {
 	}); err != nil {
 		return err
 	}
+
 	p.draw(lines)
 	return shown.Execute(out, p)
 }
@@ -80,6 +81,7 @@ func (p *page) draw(lines []replay.Line) {
 	x := func(t replay.Time) float64 {
 		return min(1000, max(0, 1000*float64(t.Sub(began))/float64(max(1, p.Took))))
 	}
+
 	rows := map[string]int{} // call id: its bar
 	for _, line := range lines {
 		switch l := line.(type) {
@@ -104,6 +106,7 @@ func (p *page) draw(lines []replay.Line) {
 			p.Marks = append(p.Marks, mark{x(l.T), display.Printable(l.StepID + " " + l.Status), "step"})
 		}
 	}
+
 	p.Height = float64(18*len(p.Bars)) + 8
 	p.Full = p.Height + 18
 	for i := range 5 {
@@ -121,6 +124,7 @@ func span(lines []replay.Line) (began, ended time.Time) {
 			ended = l.T.Time
 		}
 	}
+
 	if ended.Before(began) {
 		ended = began
 	}

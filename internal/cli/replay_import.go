@@ -30,6 +30,7 @@ func (c replayImportCmd) Run(s *app.Streams) error {
 		return advice.Usage("name a JSON file", "%w", err)
 	}
 	defer in.Close()
+
 	doc, err := io.ReadAll(io.LimitReader(in, importLimit))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", c.File, err)
@@ -45,6 +46,7 @@ func (c replayImportCmd) Run(s *app.Streams) error {
 	if err := writeNew(c.Out, s.Out, file.Bytes()); err != nil {
 		return err
 	}
+
 	fmt.Fprintf(s.Err, "%s, %s, trajectory_hash %s\n", form, display.Count(int64(hashes.Lines), "line"), hashes.Trajectory)
 	return nil
 }

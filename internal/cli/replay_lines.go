@@ -24,6 +24,7 @@ func checkedReplay(path string) (*os.File, *replay.Summary, error) {
 	} else {
 		_, err = f.Seek(0, io.SeekStart)
 	}
+
 	if err != nil {
 		f.Close()
 		return nil, nil, err
@@ -46,6 +47,7 @@ func eachReplayLine(r io.Reader, f func(line replay.Line, raw []byte) error) err
 				return ferr
 			}
 		}
+
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -36,6 +36,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if _, _, err := b.limit(); err != nil {
 		return err
 	}
+
 	key := ""
 	if b.Provider != "" {
 		var err error
@@ -43,6 +44,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 			return advice.Usage("an npub1... or 64 hex digits", "--provider: %w", err)
 		}
 	}
+
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if strings.HasPrefix(b.ID, panelPrefix) {
 			return b.panel(ctx, s, n)
@@ -54,6 +56,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if !old.State.Terminal() {
 			return advice.Usage("lightwork buyer resume "+display.Short(old.RequestID)+" goes on with it", "%s is still open (%s): its payment may yet be made", display.Short(old.RequestID), old.State)
 		}
+
 		o, err := buyer.OrderOf(old)
 		if err != nil {
 			return err
@@ -67,6 +70,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if err := b.retarget(ctx, n, &o, key); err != nil {
 			return err
 		}
+
 		p, err := n.Client.Place(ctx, o)
 		if err != nil {
 			return notPlaced(err)
@@ -93,6 +97,7 @@ func (b buyerResubmitCmd) retarget(ctx context.Context, n *node.Buyer, o *buyer.
 	if len(list) == 0 && !other {
 		return nil
 	}
+
 	first, err := again.best(list, o.Provider)
 	if err != nil {
 		return err
@@ -117,6 +122,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *node.Buy
 	if v.State != "done" && v.State != "failed" {
 		return advice.Usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
 	}
+
 	o, err := panel.OrderOf(ctx, n.Store, old)
 	if err != nil {
 		return err
@@ -131,11 +137,13 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *node.Buy
 	if err != nil {
 		return advice.Hint(err, "lightwork doctor checks the relays")
 	}
+
 	for i, seat := range o.Members { // present prices; who is not announced any more is asked as before
 		if at := slices.IndexFunc(list, func(l buyer.Listing) bool { return l.Provider == seat.Provider }); at >= 0 {
 			o.Members[i] = list[at]
 		}
 	}
+
 	p, err := n.Panels.Place(ctx, o)
 	if err != nil {
 		return notPlaced(err)

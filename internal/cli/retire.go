@@ -26,6 +26,7 @@ func (providerRetireCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err != nil {
 		return err
 	}
+
 	taken := 0
 	for _, a := range acks {
 		if a.OK {
@@ -33,6 +34,7 @@ func (providerRetireCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 		}
 		fmt.Fprintf(s.Out, "%s  %s\n", display.Printable(a.Relay), display.Printable(deletion(a.OK, a.Message)))
 	}
+
 	if taken < len(acks) {
 		return advice.Hint(errors.New("not every relay has deleted the announcement"), "run it again later; a relay may also ignore deletions")
 	}

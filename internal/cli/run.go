@@ -68,6 +68,7 @@ func Run(ctx context.Context, version string, args []string, stdin io.Reader, st
 		c.LogFormat = logFormatOf(args) // the flags are not read yet
 		return app.Report(stderr, &c.Globals, parseError(err))
 	}
+
 	c.Config = display.FromHome(c.Config)
 	s := app.NewStreams(&c.Globals, version, stdin, stdout, stderr)
 	slog.SetDefault(s.Log)
@@ -112,6 +113,7 @@ func parseError(err error) error {
 	if bad.Context.Error == nil && isGroup(bad.Context) {
 		return bad.Context.PrintUsage(false)
 	}
+
 	if at := bad.Context.Selected(); at != nil {
 		hint := "lightwork " + commandPath(at) + " --help explains it"
 		said := inWords(err.Error())
@@ -120,6 +122,7 @@ func parseError(err error) error {
 		}
 		return advice.Usage(hint, "%s", said)
 	}
+
 	return advice.Usage("lightwork --help lists the commands", "%w", err)
 }
 

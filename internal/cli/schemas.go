@@ -31,12 +31,14 @@ func (c schemasListCmd) Run(s *app.Streams) error {
 		}
 		return app.PrintJSON(s.Out, docs)
 	}
+
 	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "JOB TYPE\tTITLE\tVERIFICATION\tBUILT-IN TOOL")
 	for _, sc := range schemas.All() {
 		agent, tool, _ := config.OwnTool(sc.ID)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s/%s\n", sc.ID, sc.Title, sc.VerificationMode, agent, tool)
 	}
+
 	return w.Flush()
 }
 
@@ -53,6 +55,7 @@ func (c schemasShowCmd) Run(s *app.Streams) error {
 	if !ok {
 		return advice.Usage("lightwork schemas list shows them", "unknown job type %q", c.ID)
 	}
+
 	doc := sc.Document()
 	switch {
 	case c.Input:
@@ -62,6 +65,7 @@ func (c schemasShowCmd) Run(s *app.Streams) error {
 	case c.JSON:
 		return app.PrintJSON(s.Out, doc)
 	}
+
 	fmt.Fprintf(s.Out, "%s  (%s)\n%s\n", doc.SchemaID, doc.VerificationMode, sc.Title)
 	w := tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "\nINPUT\tTYPE\tREQUIRED\t")
@@ -69,11 +73,13 @@ func (c schemasShowCmd) Run(s *app.Streams) error {
 		f := doc.Inputs[name]
 		fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", name, f.Type, f.Required, f.Description)
 	}
+
 	fmt.Fprintln(w, "\nOUTPUT\tTYPE\t\t")
 	for _, name := range slices.Sorted(maps.Keys(doc.Outputs)) {
 		f := doc.Outputs[name]
 		fmt.Fprintf(w, "%s\t%s\t\t%s\n", name, f.Type, f.Description)
 	}
+
 	if err := w.Flush(); err != nil {
 		return err
 	}

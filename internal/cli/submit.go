@@ -95,6 +95,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err != nil {
 		return err
 	}
+
 	return withBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if err := b.allowed(n); err != nil {
 			return err
@@ -102,6 +103,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if err := n.MayPay(ctx, b.MaxMsats); err != nil {
 			return err
 		}
+
 		inputs, err := b.inputs(ctx, n)
 		if err != nil {
 			return err
@@ -125,6 +127,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if b.Explain {
 			return b.explain(ctx, s, n, list)
 		}
+
 		first, err := b.best(list, provider)
 		if err != nil {
 			return err
@@ -132,12 +135,14 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if b.DryRun {
 			return b.preview(s, n, first)
 		}
+
 		var p buyer.Purchase
 		if provider == "" {
 			p, err = n.Client.PlaceOrder(ctx, order, first)
 		} else {
 			p, err = n.Client.Place(ctx, first.Order)
 		}
+
 		if err != nil {
 			return notPlaced(err)
 		}
@@ -180,6 +185,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 			return "", advice.Usage("an npub1... or 64 hex digits", "--provider: %w", err)
 		}
 	}
+
 	if err := b.checkSeveral(); err != nil {
 		return "", err
 	}
@@ -188,6 +194,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 			return "", err // checked before
 		}
 	}
+
 	if b.Mode != "" && !config.IsMode(b.Mode) {
 		return "", advice.Usage("hold, prepay, postpay or free", "--mode: there is no payment mode %q", b.Mode)
 	}
@@ -197,12 +204,14 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	if _, ok := schemas.Lookup(b.Schema); !ok {
 		return "", advice.Usage("lightwork schemas list shows them", "--schema: unknown job type %q", b.Schema)
 	}
+
 	switch {
 	case (b.Git == "") != (b.Commit == ""):
 		return "", advice.Usage("git ls-remote URL shows them", "--git and --commit go together: a name like main may move")
 	case b.Git != "" && b.Repo != "":
 		return "", advice.Usage("--git for a commit that a server has, --repo for a folder here", "--git and --repo cannot be given together")
 	}
+
 	if b.Prompt != "" && (len(b.Cmd) > 0 || b.Repo != "" || b.Git != "") {
 		return "", advice.Usage("leave one of them out", "--prompt and --cmd, --repo or --git cannot be given together")
 	}
@@ -212,6 +221,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 	if b.Outside && b.Provider == "" {
 		return "", advice.Usage("lightwork buyer discover lists them", "--outside needs --provider: such a provider is chosen by a person")
 	}
+
 	if b.Input != "" {
 		for name, given := range map[string]bool{
 			"--cmd": len(b.Cmd) > 0, "--repo": b.Repo != "", "--timeout": b.Timeout != nil, "--memory": b.Memory != nil, "--network": b.Network != "none",
@@ -223,6 +233,7 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 			}
 		}
 	}
+
 	return provider, b.outputs.check()
 }
 

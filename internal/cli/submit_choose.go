@@ -22,6 +22,7 @@ func (b buyerSubmitCmd) best(list []buyer.Candidate, key string) (buyer.Candidat
 	if key != "" {
 		nobody = display.NPub(key) + " does not announce"
 	}
+
 	switch {
 	case len(list) == 0 && key != "":
 		return buyer.Candidate{}, advice.Hint(fmt.Errorf("%s is not announced here", display.NPub(key)), "lightwork buyer discover lists who is, on the relays of the configuration")
@@ -30,6 +31,7 @@ func (b buyerSubmitCmd) best(list []buyer.Candidate, key string) (buyer.Candidat
 	case list[0].Refusal == nil:
 		return list[0], nil
 	}
+
 	// Programs that know NIP-90 alone come last, so the first says the most.
 	return list[0], b.refused(list[0], nobody)
 }
@@ -39,6 +41,7 @@ func (b buyerSubmitCmd) refused(x buyer.Candidate, nobody string) error {
 	err := x.Refusal
 	var mode *buyer.ModeError
 	var price *buyer.PriceError
+
 	var over *buyer.BudgetError
 	var rule *buyer.ApprovalError
 	var network *buyer.NetworkError
@@ -66,6 +69,7 @@ func (b buyerSubmitCmd) refused(x buyer.Candidate, nobody string) error {
 	case errors.As(err, &network):
 		return advice.Hint(fmt.Errorf("%s: %w", x.NPub, err), "lightwork buyer discover shows on which network each is paid; nothing was sent")
 	}
+
 	return advice.Hint(fmt.Errorf("%s: %w", x.NPub, err), "lightwork buyer discover lists who is there; nothing was sent")
 }
 
@@ -116,6 +120,7 @@ func (b buyerSubmitCmd) explain(ctx context.Context, s *app.Streams, n *node.Buy
 	for i, x := range list {
 		listings[i] = x.Listing
 	}
+
 	names := b.of(ctx, n.Names, listings)
 	views := make([]candidateView, len(list))
 	for i, x := range list {
@@ -128,6 +133,7 @@ func (b buyerSubmitCmd) explain(ctx context.Context, s *app.Streams, n *node.Buy
 		}
 		views[i] = v
 	}
+
 	if b.JSON {
 		return app.PrintJSON(s.Out, views)
 	}

@@ -31,6 +31,7 @@ func (b buyerSubmitCmd) read(s *app.Streams) (document, archive []byte, err erro
 		document, err = io.ReadAll(io.LimitReader(f, schemas.MaxRequestBytes+1))
 		return document, nil, err
 	}
+
 	if b.Prompt != "" {
 		document, err = json.Marshal(map[string]string{"prompt": b.Prompt})
 		return document, nil, err
@@ -47,6 +48,7 @@ func (b buyerSubmitCmd) read(s *app.Streams) (document, archive []byte, err erro
 	if b.Repo == "" {
 		return nil, nil, nil
 	}
+
 	archive, err = b.pack(s.Err)
 	return nil, archive, err
 }
@@ -62,6 +64,7 @@ func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
 		return nil, advice.Usage("requests are public; move them out of the folder, or send them with --include-secrets",
 			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
 	}
+
 	p, err := packFS(folder)
 	if err != nil {
 		return nil, advice.Usage("", "--repo: %w", err)
@@ -108,6 +111,7 @@ func (b buyerSubmitCmd) checkDocument(document, archive []byte) error {
 	if _, err := s.ParseRequest(o.Input); err != nil {
 		return b.noCandidates(&buyer.RequestError{Err: err})
 	}
+
 	return nil
 }
 
@@ -157,6 +161,7 @@ func sandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []strin
 	case err != nil:
 		return nil, advice.Usage("sha256: and 64 hex digits", "--image: %w", err)
 	}
+
 	commands := make([]schemas.SandboxCommand, len(cmds))
 	for i, c := range cmds {
 		commands[i].Cmd = c

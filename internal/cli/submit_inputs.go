@@ -24,6 +24,7 @@ func (b buyerSubmitCmd) checkInputs() error {
 	case b.Prompt == "" && b.Schema == string(schemas.TextGeneration):
 		return advice.Usage("", "--input-job: a text needs a --prompt")
 	}
+
 	return nil
 }
 
@@ -41,5 +42,6 @@ func (b buyerSubmitCmd) inputs(ctx context.Context, n *node.Buyer) ([]buyer.Inpu
 		}
 		list = append(list, input)
 	}
+
 	return list, nil
 }

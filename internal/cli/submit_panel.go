@@ -98,6 +98,7 @@ func (b buyerSubmitCmd) checkSeveral() error {
 	case b.panel() && b.Payee != "":
 		return advice.Usage("each provider's announced node is paid", "--payee is for one provider")
 	}
+
 	return nil
 }
 
@@ -122,6 +123,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node
 			return err
 		}
 	}
+
 	list, err := n.Client.Candidates(ctx, order)
 	if err != nil {
 		return b.noCandidates(err)
@@ -129,6 +131,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node
 	if b.Explain {
 		return b.explain(ctx, s, n, list)
 	}
+
 	seats, err := b.seats(list)
 	if err != nil {
 		return err
@@ -144,6 +147,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node
 		}
 		return nil
 	}
+
 	listings := make([]buyer.Listing, len(seats))
 	for i, x := range seats {
 		listings[i] = x.Listing
@@ -152,6 +156,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node
 		SchemaID: b.Schema, Input: seats[0].Order.Input, Members: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 		Encrypt: b.Encrypt,
 	})
+
 	var over *buyer.BudgetError
 	switch {
 	case errors.As(err, &over):
@@ -159,6 +164,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node
 	case err != nil:
 		return notPlaced(err)
 	}
+
 	return followPanel(ctx, s, n, p.ID, b.outputs, b.JSON)
 }
 
@@ -176,6 +182,7 @@ func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, n *node.
 	case err != nil:
 		return advice.Usage("", "%w", err)
 	}
+
 	npub, err := receipts.Npub(p.Provider)
 	if err != nil {
 		return err
@@ -206,12 +213,14 @@ func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error)
 		}
 		return true
 	})
+
 	want := max(len(keys), b.Redundancy)
 	for _, group := range b.alike(list) {
 		if len(group) >= want {
 			return group[:want], nil
 		}
 	}
+
 	why := fmt.Errorf("%d are needed that run %s%s; %s", want, b.Schema, b.inMode(), announcedBy(len(list), want))
 	if refused != nil {
 		why = fmt.Errorf("%w; not asked is %s: %w", why, refused.NPub, refused.Refusal)
@@ -219,6 +228,7 @@ func (b buyerSubmitCmd) seats(list []buyer.Candidate) ([]buyer.Candidate, error)
 			return nil, notPlaced(why)
 		}
 	}
+
 	return nil, advice.Hint(why, b.hintAlike(list, want)+"lightwork buyer discover --schema "+b.Schema+" lists who is there")
 }
 
@@ -256,6 +266,7 @@ func (b buyerSubmitCmd) alike(list []buyer.Candidate) [][]buyer.Candidate {
 	if b.Schema != string(schemas.SandboxRun) || b.Image != "" || b.Input != "" {
 		return [][]buyer.Candidate{list}
 	}
+
 	var groups [][]buyer.Candidate
 	for _, x := range list {
 		i := slices.IndexFunc(groups, func(g []buyer.Candidate) bool { return g[0].HostImage == x.HostImage })

@@ -38,6 +38,7 @@ func (b buyerSubmitCmd) preview(s *app.Streams, n *node.Buyer, x buyer.Candidate
 	if err != nil {
 		return advice.Usage("", "%w", err)
 	}
+
 	v := previewView{
 		Provider: x.Provider, Schema: b.Schema, JobHash: req.JobHash.String(), RequestBytes: len(req.Canonical), BidMsats: min(x.PriceMsats, b.MaxMsats), MaxMsats: b.MaxMsats,
 		Payee: x.Order.PayeeNode, Rule: x.Rule.ID, Asks: x.Rule.Do == buyer.Ask,

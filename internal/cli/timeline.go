@@ -78,6 +78,7 @@ func (t *timeline) step(p buyer.Progress) {
 	} else if p.Msats > 0 {
 		line += ", " + display.Msats(p.Msats)
 	}
+
 	if p.Hash != "" {
 		line += "  " + display.Short(p.Hash)
 	}

@@ -43,12 +43,14 @@ func (c toolsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	if c.JSON {
 		return app.PrintJSON(s.Out, tools)
 	}
+
 	w := app.NewTable(s.Out)
 	fmt.Fprintln(w, "TOOL\tCALLABLE\tSIDE EFFECTS\tDIRECTIVE\tDESCRIPTION")
 	for _, t := range tools {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", t.ToolID, yes(t.Routable), yes(t.SideEffects), yes(t.RequiresDirective),
 			display.Printable(strings.ReplaceAll(t.Description, "\n", " ")))
 	}
+
 	return w.Flush()
 }
 
@@ -107,6 +109,7 @@ func (c agentsCallCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 	req := host.CallRequest{TimeoutMS: c.Timeout.Milliseconds(), Approve: c.Approve}
 	var ok bool
 	var err error
+
 	req.AgentID, req.Tool, ok = wire.ToolID(c.Tool).Split()
 	switch {
 	case !ok && c.Dir == "":
@@ -114,12 +117,14 @@ func (c agentsCallCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 	case !ok:
 		req.AgentID, req.Tool = "", c.Tool
 	}
+
 	if len(c.EnvFrom) > 0 && c.Dir == "" {
 		return advice.Usage("agents[].env_from in the configuration names them for a node's agent", "--env-from goes with --dir")
 	}
 	if req.Input, err = c.input(s); err != nil {
 		return err
 	}
+
 	emit := func(e host.CallEvent) {
 		if e.JSON != nil {
 			fmt.Fprintln(s.Err, display.Printable(string(e.JSON)))
@@ -133,6 +138,7 @@ func (c agentsCallCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 	} else {
 		out, err = callNode(ctx, s, g, req, emit)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -182,6 +188,7 @@ func callHint(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+
 	switch failed.Code {
 	case wire.CodeRouteNotFound:
 		return advice.Hint(err, "lightwork tools list shows what can be called; agents[].tools in the configuration names it")
@@ -206,6 +213,7 @@ func (c agentsCallCmd) env() ([]string, error) {
 		}
 		env = append(env, name+"="+value)
 	}
+
 	return env, nil
 }
 
@@ -228,6 +236,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *app.Streams, req host.Ca
 		return nil, err
 	}
 	defer os.RemoveAll(sockets)
+
 	sup, err := supervisor.New(supervisor.Config{
 		SocketDir: filepath.Join(sockets, "s"), CoreVersion: s.Version, Log: slog.New(slog.DiscardHandler),
 		OnLog: func(l supervisor.LogLine) { fmt.Fprintf(s.Err, "%s: %s\n", l.Stream, display.Printable(l.Text)) },
@@ -240,6 +249,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *app.Streams, req host.Ca
 		defer cancel()
 		_ = sup.Stop(stop)
 	}()
+
 	if req.AgentID != "" && req.AgentID != m.ID {
 		return nil, advice.Usage("leave the agent out: lightwork agents call --dir "+display.ShellWord(c.Dir)+" "+display.ShellWord(req.Tool), "%s is another agent than %s in %s", req.AgentID, m.ID, dir)
 	}
@@ -275,6 +285,7 @@ func folderHint(failed *host.CallError, sup *supervisor.Supervisor, agent, tool 
 	for i, t := range list {
 		_, names[i], _ = t.ToolID.Split()
 	}
+
 	i := slices.Index(names, tool)
 	switch {
 	case i < 0 && len(list) > 0:
@@ -282,5 +293,6 @@ func folderHint(failed *host.CallError, sup *supervisor.Supervisor, agent, tool 
 	case i >= 0 && failed.Code == wire.CodeInvalidInput:
 		return advice.Hint(failed, "its input is "+display.Cut(string(list[i].InputSchema), folderHintMax))
 	}
+
 	return failed
 }

@@ -41,6 +41,7 @@ func (t topCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if t.Every < 100*time.Millisecond {
 		return advice.Usage("for example --every 2s", "--every %s is too often", t.Every)
 	}
+
 	look := node.LookAt(c.ObserveSocket())
 	width, _, isScreen := app.ScreenSize(s.Out)
 	if t.JSON || t.Once || !isScreen {
@@ -56,10 +57,13 @@ func (t topCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 		_, err = io.WriteString(s.Out, page.draw(state))
 		return err
 	}
+
 	ctx, restore := leftByKey(ctx, s.In)
 	defer restore()
+
 	fmt.Fprint(s.Out, enterScreen)
 	defer fmt.Fprint(s.Out, leaveScreen)
+
 	return t.live(ctx, s.Out, look)
 }
 
@@ -94,9 +98,11 @@ func leftByKey(ctx context.Context, in io.Reader) (left context.Context, restore
 func (t topCmd) live(ctx context.Context, out io.Writer, look func(context.Context) ([]byte, observe.State, error)) error {
 	tick := time.NewTicker(t.Every)
 	defer tick.Stop()
+
 	colour := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	for {
 		width, height, _ := app.ScreenSize(out)
+
 		page := drawing{width: width, height: height, colour: colour}
 		var text string
 		_, state, err := look(ctx)
@@ -108,9 +114,11 @@ func (t topCmd) live(ctx context.Context, out io.Writer, look func(context.Conte
 		default:
 			text = page.draw(state)
 		}
+
 		if _, err := io.WriteString(out, refresh(text)); err != nil {
 			return err
 		}
+
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

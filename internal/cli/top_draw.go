@@ -45,6 +45,7 @@ func (d *drawing) line(parts ...part) {
 		}
 		b.WriteString(text)
 	}
+
 	d.lines = append(d.lines, strings.TrimRight(b.String(), " "))
 }
 

@@ -56,6 +56,7 @@ func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	if c.JSON {
 		return app.PrintJSON(s.Out, all)
 	}
+
 	for i, v := range all {
 		if i > 0 {
 			fmt.Fprintln(s.Out)
@@ -64,6 +65,7 @@ func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -82,14 +84,17 @@ func (v traceView) print(s *app.Streams) error {
 	what := map[string]string{"provider": "sold", "buyer": "bought"}[v.Role]
 	w := tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "%s\t%s\n", what, v.RequestID)
+
 	for _, kind := range slices.Sorted(maps.Keys(v.Names)) {
 		for _, value := range v.Names[kind] {
 			fmt.Fprintf(w, "  %s\t%s\n", kind, display.Printable(value))
 		}
 	}
+
 	if err := w.Flush(); err != nil {
 		return err
 	}
+
 	w = tabwriter.NewWriter(s.Out, 2, 8, 2, ' ', 0)
 	var began time.Time
 	for i, l := range v.Lines {
@@ -99,5 +104,6 @@ func (v traceView) print(s *app.Streams) error {
 		}
 		fmt.Fprintf(w, "%8.2fs\t%s\t%s\n", l.At.Sub(began).Seconds(), l.Kind, display.Printable(l.Text))
 	}
+
 	return w.Flush()
 }

@@ -47,11 +47,13 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	conf := c.WalletOf(role)
 	ctx, cancel := context.WithTimeout(ctx, walletTimeout)
 	defer cancel()
+
 	wal, closeWallet, err := wallets.Open(ctx, c.Config, conf, role, s.Log)
 	if err != nil {
 		return err
 	}
 	defer closeWallet()
+
 	if wal == nil {
 		return advice.Usage("set "+role+".wallet.backend to lnd, nwc, cashu, onchain or play, or name the other --role", "the %s has no wallet", role)
 	}
@@ -69,6 +71,7 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 			"asset_id": payments.AssetID(node.Network), "play_money": node.Network == payments.Play,
 		})
 	}
+
 	if node.Network == payments.Play {
 		fmt.Fprintln(s.Out, "PLAY MONEY: worth nothing")
 	}
@@ -128,6 +131,7 @@ func (w walletPlayServeCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if !addr.IP.IsLoopback() {
 		return advice.Usage("for example --listen "+defaultLedger, "play money is served on loopback only, not on %s", listen)
 	}
+
 	ledger, err := wallets.OpenLedger(ctx, c.Config, s.Log)
 	if err != nil {
 		return err

@@ -34,21 +34,25 @@ func (c *Config) checkApprovals() *Problem {
 		case !slices.Contains([]buyer.ApprovalAction{"", buyer.Approve, buyer.Ask, buyer.Refuse}, a.Do):
 			return Mistake(at+".do", "must be approve, ask or refuse")
 		}
+
 		ids[a.ID] = true
 		for j, s := range a.Schemas {
 			if _, ok := schemas.Lookup(s); !ok {
 				return Mistake(fmt.Sprintf("%s.schemas[%d]", at, j), "unknown job type; lightwork schemas list shows them")
 			}
 		}
+
 		for j, p := range a.Providers {
 			if _, err := receipts.ParseKey(p); err != nil {
 				return Mistake(fmt.Sprintf("%s.providers[%d]", at, j), "must be an npub1... or 64 hex digits")
 			}
 		}
+
 		if bad := checkModes(at+".modes", a.Modes); bad != nil {
 			return bad
 		}
 	}
+
 	return nil
 }
 
@@ -64,12 +68,15 @@ func (c *Config) Rules() []buyer.ApprovalRule {
 			schema, _ := schemas.Lookup(s) // checked before
 			r.Schemas = append(r.Schemas, string(schema.ID))
 		}
+
 		for _, p := range a.Providers {
 			key, _ := receipts.ParseKey(p) // checked before
 			r.Providers = append(r.Providers, key)
 		}
+
 		rules = append(rules, r)
 	}
+
 	return rules
 }
 

@@ -58,21 +58,25 @@ func (c *Config) Check() []*Problem {
 	if len(c.Relays) == 0 {
 		add(Mistake("$.relays", "at least one relay is needed"))
 	}
+
 	for i, r := range c.Relays {
 		if at := fmt.Sprintf("$.relays[%d]", i); !IsAddress(r, "ws", "wss") {
 			add(Mistake(at, "must be a ws:// or wss:// address without user or password: it is published; a port is at most 65535"))
 		}
 	}
+
 	for i, b := range c.Blobs {
 		if at := fmt.Sprintf("$.blobs[%d]", i); !IsAddress(b, "http", "https") {
 			add(Mistake(at, "must be an http:// or https:// address without user or password: it is published; a port is at most 65535"))
 		}
 	}
+
 	if name := c.Provider.NIP05; name != "" {
 		if _, _, err := nip05.Split(name); err != nil {
 			add(Mistake("$.provider.nip05", fmt.Sprintf("must be a name such as me@example.com, in lower case, not %q", name)))
 		}
 	}
+
 	add(c.Provider.Wallet.check("$.provider.wallet"), c.Buyer.Wallet.check("$.buyer.wallet"))
 
 	sold := map[string]bool{}
@@ -85,11 +89,13 @@ func (c *Config) Check() []*Problem {
 		sold[o.Schema] = true
 		add(c.checkOffer(at, o))
 	}
+
 	for i, kind := range c.Provider.Kinds {
 		if kind < 5000 || kind > 5999 {
 			add(Mistake(fmt.Sprintf("$.provider.kinds[%d]", i), "must be a kind of request, 5000 to 5999"))
 		}
 	}
+
 	add(c.Provider.Lifecycle.check())
 	for i, a := range c.Agents {
 		add(a.check(fmt.Sprintf("$.agents[%d]", i)))
@@ -114,11 +120,13 @@ func (a Agent) check(at string) *Problem {
 	case a.UID < 0 || a.GID < 0:
 		return Mistake(at, "uid and gid cannot be negative")
 	}
+
 	for j, name := range a.Tools {
 		if !wire.ValidToolName(name) {
 			return Mistake(fmt.Sprintf("%s.tools[%d]", at, j), "must be a tool's name, without its agent")
 		}
 	}
+
 	for j, name := range a.EnvFrom {
 		if !ValidEnvName(name) {
 			return Mistake(fmt.Sprintf("%s.env_from[%d]", at, j), "must be the name of a variable, and not one of the protocol's")
@@ -143,6 +151,7 @@ func (m Model) check() *Problem {
 	case m.Name == "" && m.Embed == "":
 		return Mistake("$.model", "name or embed is needed: what to ask the endpoint for")
 	}
+
 	if err := (model.Config{BaseURL: m.BaseURL, AllowHTTP: m.AllowHTTP}).CheckURL(); err != nil {
 		return Mistake("$.model.base_url", err.Error())
 	}
@@ -157,6 +166,7 @@ func (c *Config) checkLimits() []*Problem {
 	if bad := (*provider.LimitError)(nil); errors.As(c.Provider.Limits.Provider().Check(), &bad) {
 		all = append(all, Mistake("$.provider.limits."+bad.Name, bad.Why))
 	}
+
 	l := c.Provider.Limits
 	for name, value := range map[string]int64{
 		"provider.limits.concurrent": int64(l.Concurrent), "provider.limits.queue": int64(l.Queue), "provider.limits.queue_per_buyer": int64(l.QueuePerBuyer),
@@ -167,9 +177,11 @@ func (c *Config) checkLimits() []*Problem {
 			all = append(all, Mistake("$."+name, "must be more than 0; leave it out for the default"))
 		}
 	}
+
 	if r := c.Provider.Refunds; r.MaxFeeMsats == 0 && !r.CreditOnly && yamlfile.Has(c.src, "$.provider.refunds.max_fee_msats") {
 		all = append(all, Mistake("$.provider.refunds.max_fee_msats", "must be more than 0; leave it out for the default, or send no refunds with credit_only: true"))
 	}
+
 	for _, v := range []struct {
 		name  string
 		value int64
@@ -186,6 +198,7 @@ func (c *Config) checkLimits() []*Problem {
 			all = append(all, Mistake("$."+v.name, "is more than there is"))
 		}
 	}
+
 	return all
 }
 

@@ -104,6 +104,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	defer f.Close()
 	src, err := io.ReadAll(io.LimitReader(f, maxSize+1))
 	if errors.Is(err, syscall.EISDIR) {
@@ -112,6 +113,7 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return Parse(src, path)
 }
 
@@ -134,6 +136,7 @@ func Parse(src []byte, path string) (*Config, error) {
 		}
 		unread = append(unread, one)
 	}
+
 	err = problemsIn(path, unread)
 	if err == nil { // what the values mean is known once all can be read
 		err = c.ErrorOf(c.Check())

@@ -57,6 +57,7 @@ func problemsIn(file string, list []located) error {
 		}
 		said = append(said, text)
 	}
+
 	return advice.Usage("", "%s", strings.Join(said, "\n"))
 }
 

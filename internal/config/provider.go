@@ -33,6 +33,7 @@ func (c *Config) checkAccess() *Problem {
 			}
 		}
 	}
+
 	switch c.Provider.Access.Trust {
 	case provider.TrustNobody, provider.TrustFollows, provider.TrustFollows2:
 		return nil
@@ -67,6 +68,7 @@ func OwnTool(id schemas.ID) (agent, tool string, ok bool) {
 	case schemas.TextGeneration:
 		return agenttext.ID, agenttext.ToolGenerate, true
 	}
+
 	return "", "", false
 }
 
@@ -182,9 +184,11 @@ func (c *Config) checkOffer(at string, o Offer) *Problem {
 	case !o.Table().Valid():
 		return Mistake(at, "a price of tokens, or engagement_msats, is negative or more than there is")
 	}
+
 	if bad := checkModes(at+".modes", o.Modes); bad != nil {
 		return bad
 	}
+
 	for i, m := range o.Modes {
 		where := fmt.Sprintf("%s.modes[%d]", at, i)
 		switch {
@@ -195,6 +199,7 @@ func (c *Config) checkOffer(at string, o Offer) *Problem {
 			return Mistake(where, string(m)+" needs a price: base_msats, per_minute_msats or one of tokens")
 		}
 	}
+
 	return nil
 }
 

@@ -85,6 +85,7 @@ func (r *Relay) check() *Problem {
 	if _, err := PublicKeyHex(r.PubKey); err != nil && r.PubKey != "" {
 		return Mistake("$.relay.pubkey", "must be an npub or 64 hex digits")
 	}
+
 	for i, key := range slices.Concat(r.Owners, r.Uploaders) {
 		if _, err := PublicKeyHex(key); err == nil {
 			continue
@@ -95,6 +96,7 @@ func (r *Relay) check() *Problem {
 		}
 		return Mistake(path, "must be an npub or 64 hex digits")
 	}
+
 	if bad := r.checkBlobs(); bad != nil {
 		return bad
 	}
@@ -107,11 +109,13 @@ func (r *Relay) check() *Problem {
 	if r.ConnectionsPerAddress < 0 {
 		return Mistake("$.relay.connections_per_address", "must be at least 1; 0 is the default, 64")
 	}
+
 	for i, p := range r.Proxies {
 		if _, err := ParseNetwork(p); err != nil {
 			return Mistake(fmt.Sprintf("$.relay.proxies[%d]", i), "must be an IP address or a network, for example 127.0.0.1 or 10.0.0.0/8")
 		}
 	}
+
 	if bad := checkListen("$.relay.listen", r.Listen, DefaultRelayListen); bad != nil {
 		return bad
 	}
@@ -121,6 +125,7 @@ func (r *Relay) check() *Problem {
 	if server.CheckPublicURL(r.PublicURL) != nil {
 		return Mistake("$.relay.public_url", "must be http(s)://HOST, without a path")
 	}
+
 	for i, rule := range r.Retention {
 		path := fmt.Sprintf("$.relay.retention[%d]", i)
 		switch {
@@ -132,6 +137,7 @@ func (r *Relay) check() *Problem {
 			return Mistake(path+".refuse", "a rule either refuses or limits")
 		}
 	}
+
 	return nil
 }
 
@@ -153,6 +159,7 @@ func (r *Relay) checkBlobs() *Problem {
 			return Mistake("$.relay."+size.name, "must be a number of MiB from 1 to 1073741824; 0 is the default")
 		}
 	}
+
 	largest, total := cmp.Or(r.BlobMaxMB, defaultBlobMaxMB), cmp.Or(r.BlobTotalMB, defaultBlobTotalMB)
 	switch {
 	case largest > total:

@@ -27,11 +27,13 @@ func (s Sandbox) check() *Problem {
 	if s.FullNetworkMB < 0 || s.FullNetworkMB > maxNetworkMB {
 		return Mistake("$.sandbox.full_network_mb", fmt.Sprintf("must be 0 (refused) to %d", maxNetworkMB))
 	}
+
 	for i, text := range s.OpenedNetworks {
 		if _, err := netip.ParsePrefix(text); err != nil {
 			return Mistake(fmt.Sprintf("$.sandbox.opened_networks[%d]", i), "must be a network such as 10.1.0.0/16")
 		}
 	}
+
 	if s.LeastConfinement != "" {
 		if _, err := sandbox.ParseLevel(s.LeastConfinement); err != nil {
 			return Mistake("$.sandbox.least_confinement", err.Error())

@@ -22,6 +22,7 @@ func (c Cashu) check(path string) *Problem {
 	if _, err := payments.CashuNetwork(c.Mint); err != nil {
 		return Mistake(path+".mint", "must be a mint's host, such as mint.example.com, without https://")
 	}
+
 	switch {
 	case c.SeedFile == "":
 		return Mistake(path+".seed_file", "is needed: lightwork init --wallet cashu makes one")
@@ -90,6 +91,7 @@ func (w Wallet) check(path string) *Problem {
 	default:
 		return Mistake(path+".backend", "must be play, lnd, nwc, cashu, onchain or none")
 	}
+
 	return nil
 }
 
@@ -134,6 +136,7 @@ func (c *Config) checkOnchain() *Problem {
 			}
 		}
 	}
+
 	if c.Buyer.Wallet.Backend == BackendOnchain {
 		if len(c.Buyer.Modes) == 0 {
 			return Mistake("$.buyer.modes", "must name prepay, which trusts providers with the price: on the chain nothing else is paid")

@@ -21,6 +21,7 @@ func PlainJSON(doc []byte) string {
 			b.WriteRune(r)
 		}
 	}
+
 	return b.String()
 }
 

@@ -69,26 +69,31 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 	if err != nil {
 		return fmt.Errorf("add purchase: %w", err)
 	}
+
 	if p.Plain {
 		if _, err := tx.Exec("INSERT INTO purchase_plain(request_id) VALUES (?)", p.RequestID); err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
+
 	if p.Hidden != nil {
 		if _, err := tx.Exec("INSERT INTO purchase_hidden(request_id, tags) VALUES (?, ?)", p.RequestID, string(p.Hidden)); err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
+
 	if p.EngagementMax > 0 {
 		if _, err := tx.Exec("INSERT INTO purchase_engagements(request_id, max_msats) VALUES (?, ?)", p.RequestID, p.EngagementMax); err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
+
 	if p.Inputs != nil {
 		if _, err := tx.Exec("INSERT INTO purchase_inputs(request_id, events) VALUES (?, ?)", p.RequestID, p.Inputs); err != nil {
 			return fmt.Errorf("add purchase: %w", err)
 		}
 	}
+
 	if err := tx.Correlate(p.RequestID, journal.NameJobHash, p.JobHash.String()); err != nil {
 		return err
 	}
@@ -164,6 +169,7 @@ func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, out
 		if known > 0 {
 			return nil
 		}
+
 		digest, err := tx.PutContent(output)
 		if err != nil {
 			return err
@@ -171,6 +177,7 @@ func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, out
 		if err := tx.putAll(contents); err != nil {
 			return err
 		}
+
 		_, err = tx.Exec("INSERT INTO purchase_results(request_id, event, output, early, at_ms) VALUES (?, ?, ?, ?, ?)",
 			requestID, event, digest[:], early, tx.now.UnixMilli())
 		if err != nil {
@@ -195,6 +202,7 @@ func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []by
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
+
 		return tx.putAll(contents)
 	})
 }
@@ -212,6 +220,7 @@ func (s *BuyerStore) SetReceipt(ctx context.Context, requestID string, purpose r
 				return fmt.Errorf("purchase %s has no engagement fee: %w", requestID, buyer.ErrConflict)
 			}
 		}
+
 		res, err := tx.Exec(`INSERT INTO purchase_receipts(request_id, purpose, receipt_id, event, at_ms) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT(request_id, purpose) DO NOTHING`, requestID, string(purpose), receiptID, event, tx.now.UnixMilli())
 		if err != nil {
@@ -220,6 +229,7 @@ func (s *BuyerStore) SetReceipt(ctx context.Context, requestID string, purpose r
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
+
 		return tx.Correlate(requestID, journal.NameReceipt, receiptID)
 	})
 }
@@ -277,6 +287,7 @@ func (s *BuyerStore) GiveUp(ctx context.Context, requestID, reason string) error
 		if _, err := tx.Exec("DELETE FROM open_orders WHERE order_id = (SELECT order_id FROM order_requests WHERE request_id = ?)", requestID); err != nil {
 			return fmt.Errorf("give up: %w", err)
 		}
+
 		return nil
 	})
 }

@@ -99,6 +99,7 @@ func (tx *Tx) openCharge(requestID string, purpose receipts.Purpose) (jobRow, *j
 	case c.Receipt != nil:
 		return j, nil, j.conflict("has been paid for the " + string(purpose))
 	}
+
 	return j, c, nil
 }
 
@@ -128,6 +129,7 @@ func (s *ProviderStore) SetInvoice(ctx context.Context, requestID string, purpos
 		if err := tx.chooseHash(j, purpose, chosen); err != nil {
 			return err
 		}
+
 		return tx.enqueueAll(out)
 	})
 }
@@ -144,6 +146,7 @@ func (tx *Tx) chooseHash(j jobRow, purpose receipts.Purpose, chosen payments.Has
 	if known {
 		return j.conflict("the wallet chose the payment hash of another payment")
 	}
+
 	_, err := tx.Exec("INSERT INTO chosen_hashes(request_id, purpose, payment_hash) VALUES (?, ?, ?)", j.id, string(purpose), chosen[:])
 	if err != nil {
 		return fmt.Errorf("record payment hash: %w", err)
@@ -206,6 +209,7 @@ func (s *ProviderStore) Settle(ctx context.Context, requestID string, purpose re
 		if err := tx.endJobThread(j, journal.ThreadCompleted); err != nil {
 			return err
 		}
+
 		return tx.appendJobState(j.seq, job.StateSucceeded, job.Reason{})
 	})
 }
@@ -216,6 +220,7 @@ func (tx *Tx) setSettled(j jobRow, c *job.Charge, p job.Payment) error {
 	if p.State != payments.InvoiceSettled || p.Hash.IsZero() {
 		return j.conflict("the payment is not settled")
 	}
+
 	known, err := tx.chargePayment(j.id, c.Purpose)
 	switch {
 	case err != nil:

@@ -40,5 +40,6 @@ func (k *Kernel) Prune(ctx context.Context, now time.Time) (done Pruned, err err
 		done.Segments += segments
 		more = entries == pruneBatch || threads > 0
 	}
+
 	return done, nil
 }

@@ -38,6 +38,7 @@ func (tx *Tx) useCredit(j job.Job) error {
 	if j.CreditMsats > free {
 		return fmt.Errorf("job %s uses %d msats, %d are left: %w", j.RequestID, j.CreditMsats, free, job.ErrCreditSpent)
 	}
+
 	_, err = tx.Exec("INSERT INTO job_credits(request_id, buyer, msats) VALUES (?, ?, ?)", j.RequestID, j.Buyer, j.CreditMsats)
 	if err != nil {
 		return fmt.Errorf("use credit: %w", err)
@@ -63,6 +64,7 @@ func (tx *Tx) nameRefund(j job.Job) error {
 	if owner != j.Buyer {
 		return fmt.Errorf("job %s: %w", j.RequestID, job.ErrRefundOfAnother)
 	}
+
 	return nil
 }
 
@@ -80,6 +82,7 @@ func (tx *Tx) addRefund(c *job.Credit) error {
 	if known > 0 {
 		return fmt.Errorf("refund of %s: %w", c.RequestID, job.ErrRefundTaken)
 	}
+
 	_, err := tx.Exec("INSERT INTO refunds(request_id, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
 		c.RequestID, c.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.now.UnixMilli())
 	if err != nil {
@@ -114,6 +117,7 @@ func (tx *Tx) debts(which string, args ...any) ([]job.Debt, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range list {
 		d := &list[i]
 		if d.Attempts, err = tx.attempts(d.RequestID); err != nil {
@@ -129,6 +133,7 @@ func (tx *Tx) debts(which string, args ...any) ([]job.Debt, error) {
 			return nil, err
 		}
 	}
+
 	return list, nil
 }
 
@@ -141,6 +146,7 @@ func (tx *Tx) owed(which string, args ...any) (list []job.Debt, err error) {
 		return nil, fmt.Errorf("read debts: %w", err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var d job.Debt
 		var at int64
@@ -150,6 +156,7 @@ func (tx *Tx) owed(which string, args ...any) (list []job.Debt, err error) {
 		d.At = row.FromMs(at)
 		list = append(list, d)
 	}
+
 	return list, rows.Err()
 }
 
@@ -162,6 +169,7 @@ func (s *BuyerStore) SetRefund(ctx context.Context, requestID string, msats int6
 		if err := tx.isRefundOf(requestID); err != nil {
 			return err
 		}
+
 		_, err := tx.Exec("INSERT INTO purchase_refunds(request_id, msats, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
 			requestID, msats, tx.now.UnixMilli())
 		if err != nil {
@@ -188,6 +196,7 @@ func (tx *Tx) isRefundOf(requestID string) error {
 		return fmt.Errorf("look for refunds: %w", err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var other buyer.Purchase
 		if err := rows.Scan(&other.RequestID, &other.Request, &other.Hidden); err != nil {
@@ -197,5 +206,6 @@ func (tx *Tx) isRefundOf(requestID string) error {
 			return fmt.Errorf("%w, %s", buyer.ErrRefundOfAnother, other.RequestID)
 		}
 	}
+
 	return rows.Err()
 }

@@ -70,6 +70,7 @@ func (tx *Tx) beginsWith(prefix, byRequest, byReceipt string, notFound error) (s
 	if len(digits) < minPrefix || strings.Trim(digits, "0123456789abcdef") != "" {
 		return "", fmt.Errorf("%q is not at least %d hex digits of an id: %w", prefix, minPrefix, notFound)
 	}
+
 	// 'g' follows the last hex digit: the range is served by the index.
 	ids, err := tx.Strings(query, prefix, prefix+"g")
 	switch {
@@ -80,5 +81,6 @@ func (tx *Tx) beginsWith(prefix, byRequest, byReceipt string, notFound error) (s
 	case len(ids) > 1:
 		return "", fmt.Errorf("%s: %w", prefix, ErrAmbiguous)
 	}
+
 	return ids[0], nil
 }

@@ -79,6 +79,7 @@ func (k *Kernel) runGathered() {
 			u.done <- end
 		}
 	}()
+
 	err := k.db.Update(context.Background(), func(tx *sqlite.Tx) error {
 		all = k.gather.take()
 		for _, u := range all {
@@ -89,6 +90,7 @@ func (k *Kernel) runGathered() {
 		}
 		return nil
 	})
+
 	// Of a lost transaction nobody knows what is durable: none may be tried again.
 	undone := failed && len(all) > 1 && !errors.Is(err, sqlite.ErrCommit)
 	end = gatherEnd{err: err, undone: undone}

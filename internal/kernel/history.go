@@ -59,6 +59,7 @@ func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, err
 			return fmt.Errorf("read history: %w", err)
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var provider string
 			var h buyer.History
@@ -72,6 +73,7 @@ func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, err
 			h.CreditMsats = max(0, owed-used)
 			all[provider] = h
 		}
+
 		return rows.Err()
 	})
 	return all, err

@@ -24,6 +24,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 		if run != j.run {
 			return j.conflict(fmt.Sprintf("run %d was overtaken by run %d", run, j.run))
 		}
+
 		var planned hashing.Digest
 		err = tx.QueryRow("SELECT plan_hash FROM job_runs WHERE request_id = ? AND run = ?", requestID, run).Scan(row.Into(&planned))
 		if err != nil {
@@ -44,6 +45,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 		if err := tx.appendJobState(j.seq, job.StateDelivering, job.Reason{}); err != nil {
 			return err
 		}
+
 		return tx.enqueueAll(out)
 	})
 }
@@ -53,6 +55,7 @@ func (tx *Tx) checkResult(r job.Result) error {
 	if hashing.Bytes(r.Output) != r.OutputHash {
 		return fmt.Errorf("output hash is not the output's: %w", row.ErrInvalid)
 	}
+
 	for _, d := range append([]hashing.Digest{r.Replay}, r.Artifacts...) {
 		ok, err := tx.HasContent(d)
 		if err != nil {
@@ -95,6 +98,7 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 		if r == nil || r.EventID != was {
 			return j.conflict("its result has another event")
 		}
+
 		_, err = tx.Exec(`INSERT INTO job_result_events(request_id, n, event_id, event, at_ms)
 			VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_result_events WHERE request_id = ?1), ?2, ?3, ?4)`,
 			requestID, eventID, out.Event, tx.now.UnixMilli())
@@ -104,6 +108,7 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 		if err := tx.Withdraw(was); err != nil {
 			return err
 		}
+
 		return tx.enqueueAll([]job.OutEvent{out})
 	})
 }
@@ -120,6 +125,7 @@ func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash h
 		if sequence <= tip {
 			return nil
 		}
+
 		adopted = true
 		_, err = tx.Exec("INSERT INTO receipt_heads(sequence, receipt_hash, adopted_ms) VALUES (?, ?, ?)", sequence, hash[:], tx.now.UnixMilli())
 		if err != nil {
@@ -164,6 +170,7 @@ func (tx *Tx) issueReceipt(j jobRow, purpose receipts.Purpose, issue func(job.Is
 	if err := tx.addCredit(j, issued.Excess); err != nil {
 		return err
 	}
+
 	return tx.enqueueAll(issued.Out)
 }
 
@@ -191,6 +198,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.Stat
 		if err != nil {
 			return err
 		}
+
 		end := journal.ThreadFailed
 		switch to {
 		case job.StateFailed, job.StateCanceled, job.StateExpired:
@@ -202,6 +210,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.Stat
 		default:
 			return j.conflict("cannot be closed as " + string(to))
 		}
+
 		if err := tx.addCredit(j, credit); err != nil {
 			return err
 		}
@@ -214,6 +223,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.Stat
 				}
 			}
 		}
+
 		if err := tx.endJobThread(j, end); err != nil {
 			return err
 		}
@@ -223,6 +233,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.Stat
 		if err := tx.addRefund(credit); err != nil {
 			return err
 		}
+
 		return tx.enqueueAll(out)
 	})
 }
@@ -234,6 +245,7 @@ func (tx *Tx) addCredit(j jobRow, c *job.Credit) error {
 	if c.RequestID != j.id {
 		return fmt.Errorf("credit is for request %q: %w", c.RequestID, row.ErrInvalid)
 	}
+
 	_, err := tx.Exec("INSERT INTO credits(request_id, buyer, msats, refund_to, at_ms) VALUES (?, ?, ?, ?, ?)",
 		c.RequestID, c.Buyer, c.Msats, row.Text(c.RefundTo), tx.now.UnixMilli())
 	if err != nil {

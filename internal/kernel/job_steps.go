@@ -66,12 +66,14 @@ func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p job.Pay
 		case !j.paysFirst():
 			return j.conflict("is not paid first")
 		}
+
 		if err := tx.addPayment(j, c, p); err != nil {
 			return err
 		}
 		if err := s.order(tx, j, d, thread); err != nil {
 			return err
 		}
+
 		return tx.appendJobState(j.seq, job.StatePaid, job.Reason{})
 	})
 }
@@ -85,6 +87,7 @@ func (s *ProviderStore) order(tx *Tx, j jobRow, d job.Directive, thread string) 
 	if err := tx.OpenThread(thread, s.profile); err != nil {
 		return err
 	}
+
 	_, err = tx.Exec("INSERT INTO job_orders(request_id, directive_id, thread_id) VALUES (?, ?, ?)", j.id, d.ID, thread)
 	if err != nil {
 		return fmt.Errorf("record order: %w", err)
@@ -103,6 +106,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Dire
 		if err := s.goAhead(tx, j, d, thread); err != nil {
 			return err
 		}
+
 		run = j.run + 1
 		_, err = tx.Exec(`INSERT INTO job_runs(request_id, run, at_ms, deadline_ms, plan_hash)
 			VALUES (?1, ?2, ?3, coalesce((SELECT min(deadline_ms) FROM job_runs WHERE request_id = ?1), ?4), ?5)`,
@@ -113,6 +117,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Dire
 		if err := tx.appendJobState(j.seq, job.StateRunning, job.Reason{}); err != nil {
 			return err
 		}
+
 		return tx.enqueueAll(out)
 	})
 	if err != nil {

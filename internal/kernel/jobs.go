@@ -42,12 +42,14 @@ func (tx *Tx) addJob(j job.Job) error {
 			return err
 		}
 	}
+
 	if err := tx.useCredit(j); err != nil {
 		return err
 	}
 	if err := tx.nameRefund(j); err != nil {
 		return err
 	}
+
 	return tx.appendJobState(seq, job.StateQuoted, job.Reason{})
 }
 
@@ -67,6 +69,7 @@ func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, rea
 		if err := tx.forgetRefused(seq - job.RefusedMost); err != nil {
 			return err
 		}
+
 		return tx.enqueueAll(out)
 	})
 }
@@ -89,6 +92,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 	if err != nil {
 		return fmt.Errorf("look for old refusals: %w", err)
 	}
+
 	for _, seq := range old {
 		for _, query := range []string{"DELETE FROM job_history WHERE job = ?", "DELETE FROM requests WHERE seq = ?"} {
 			if _, err := tx.Exec(query, seq); err != nil {
@@ -96,6 +100,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -160,6 +165,7 @@ func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []job.Job, er
 		if err != nil {
 			return fmt.Errorf("list jobs: %w", err)
 		}
+
 		for _, id := range ids {
 			j, err := tx.job(id)
 			if err != nil {
@@ -205,6 +211,7 @@ func (tx *Tx) job(id string) (job.Job, error) {
 	if err := tx.jobFacts(&j); err != nil {
 		return j, fmt.Errorf("read job %s: %w", id, err)
 	}
+
 	c, err := tx.charge(id, receipts.PurposeResult)
 	if err != nil {
 		return j, fmt.Errorf("read charge of job %s: %w", id, err)
@@ -215,11 +222,13 @@ func (tx *Tx) job(id string) (job.Job, error) {
 			return j, fmt.Errorf("read engagement fee of job %s: %w", id, err)
 		}
 	}
+
 	if hasResult(j.State) {
 		if j.Result, err = tx.jobResult(id); err != nil {
 			return j, fmt.Errorf("read result of job %s: %w", id, err)
 		}
 	}
+
 	return j, nil
 }
 
@@ -275,6 +284,7 @@ func (tx *Tx) jobResult(id string) (*job.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	if !agreement.IsZero() {
 		r.AgreementHash = &agreement
 	}

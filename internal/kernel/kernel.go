@@ -56,6 +56,7 @@ func Open(ctx context.Context, dir string, opt Options) (*Kernel, error) {
 			return nil, fmt.Errorf("make data folder: %w", err)
 		}
 	}
+
 	file := fileOptions()
 	file.ReadOnly, file.Old, file.Logger = opt.ReadOnly, opt.Old, opt.Logger
 	db, err := sqlite.Open(ctx, filepath.Join(dir, FileName), file)

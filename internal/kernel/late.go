@@ -29,6 +29,7 @@ func (s *ProviderStore) AddLate(ctx context.Context, c job.Credit, tell func(msa
 		if _, err := tx.Exec("DELETE FROM unknown_payments WHERE request_id = ?", c.RequestID); err != nil {
 			return fmt.Errorf("note that the wallet has answered: %w", err)
 		}
+
 		var owed int64
 		err = tx.QueryRow(`SELECT coalesce((SELECT msats FROM credits WHERE request_id = ?1), 0) +
 			coalesce((SELECT sum(msats) FROM late_credits WHERE request_id = ?1), 0)`, c.RequestID).Scan(&owed)
@@ -42,6 +43,7 @@ func (s *ProviderStore) AddLate(ctx context.Context, c job.Credit, tell func(msa
 		if err := tx.addLate(j, c, owed == 0, msats); err != nil {
 			return err
 		}
+
 		out, err := tell(msats)
 		if err != nil {
 			return err

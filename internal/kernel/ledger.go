@@ -40,6 +40,7 @@ func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
 	if _, err := tx.purchaseIn(requestID, buyer.StateRequested); err != nil {
 		return err
 	}
+
 	var before int64 // an engagement fee counts against the job's own maximum
 	err = tx.QueryRow("SELECT coalesce(sum(reserved_msats + spent_msats), 0) FROM ledger WHERE request_id = ?", requestID).Scan(&before)
 	if err != nil {
@@ -48,6 +49,7 @@ func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
 	if err := tx.checkBudget(provider, maxMsats-before, a, l); err != nil {
 		return err
 	}
+
 	_, err = tx.Exec(`INSERT INTO attempts(request_id, provider, purpose, payment_hash, amount_msats, fee_limit_msats, rule_id,
 			quote, bolt11, acceptance, reserved_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		requestID, provider, a.Purpose, a.PaymentHash[:], a.AmountMsats, a.FeeLimitMsats, a.RuleID,
@@ -58,6 +60,7 @@ func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
 	if err := tx.setPayer(a.PaymentHash, a.Wallet); err != nil {
 		return err
 	}
+
 	err = tx.addLedger(ledgerRow{
 		day: dayOf(a.ReservedAt), requestID: requestID, provider: provider, purpose: a.Purpose,
 		entry: "reserve", reserved: a.AmountMsats + a.FeeLimitMsats,
@@ -68,6 +71,7 @@ func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
 	if err := tx.Correlate(requestID, journal.NamePaymentHash, a.PaymentHash.String()); err != nil {
 		return err
 	}
+
 	return tx.appendPurchaseState(requestID, buyer.StatePaying, "")
 }
 
@@ -95,10 +99,12 @@ func (tx *Tx) checkBudget(provider string, maxMsats int64, a buyer.Attempt, l bu
 	if err := payments.CheckMsats(a.FeeLimitMsats); err != nil {
 		return fmt.Errorf("fee limit: %w", err)
 	}
+
 	want := a.AmountMsats + a.FeeLimitMsats
 	if want > maxMsats {
 		return &buyer.BudgetError{Limit: "job", WantMsats: want, FreeMsats: max(maxMsats, 0)}
 	}
+
 	for _, limit := range []struct {
 		name, provider string
 		msats          int64
@@ -114,6 +120,7 @@ func (tx *Tx) checkBudget(provider string, maxMsats int64, a buyer.Attempt, l bu
 			return &buyer.BudgetError{Limit: limit.name, WantMsats: want, FreeMsats: max(free, 0)}
 		}
 	}
+
 	return nil
 }
 
@@ -206,6 +213,7 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		if _, err := tx.purchaseIn(requestID, buyer.StatePaying); err != nil {
 			return err
 		}
+
 		end, err := tx.endOfReservation(requestID, p)
 		if err != nil {
 			return err
@@ -213,6 +221,7 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 		if err := tx.addLedger(end); err != nil {
 			return err
 		}
+
 		_, err = tx.Exec(`INSERT INTO purchase_payments(request_id, purpose, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms, outpoints)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			requestID, string(purpose), p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, row.Blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
@@ -253,11 +262,13 @@ func (tx *Tx) endOfReservation(requestID string, p payments.Payment) (ledgerRow,
 	if err != nil {
 		return r, row.NotFound(err, "reservation of "+requestID)
 	}
+
 	switch {
 	case p.State == payments.PaymentSucceeded:
 		r.entry, r.spent = "spend", max(p.AmountMsats, invoiced)+p.FeeMsats
 	case p.FeeMsats > 0: // what a mint takes of notes that come back
 		r.entry, r.spent = "spend", p.FeeMsats
 	}
+
 	return r, nil
 }

@@ -45,6 +45,7 @@ func (s *BuyerStore) AddRequest(ctx context.Context, orderID string, p buyer.Pur
 		if _, err := tx.purchaseIn(order.Requests[len(order.Requests)-1].RequestID, buyer.StateFailed); err != nil {
 			return err
 		}
+
 		var paid bool
 		if err := tx.QueryRow(`SELECT EXISTS (
 				SELECT 1 FROM order_requests o JOIN purchase_payments m USING (request_id) WHERE o.order_id = ? AND m.state = 'succeeded')`,
@@ -57,6 +58,7 @@ func (s *BuyerStore) AddRequest(ctx context.Context, orderID string, p buyer.Pur
 		if err := tx.addPurchase(p); err != nil {
 			return err
 		}
+
 		return tx.addOrderRequest(orderID, p.RequestID)
 	})
 }
@@ -86,6 +88,7 @@ func (tx *Tx) placedOrder(id string) (buyer.PlacedOrder, error) {
 		return o, fmt.Errorf("read order %s: %w", id, err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var r buyer.OrderRequest
 		if err := rows.Scan(&r.RequestID, &r.Provider); err != nil {
@@ -93,6 +96,7 @@ func (tx *Tx) placedOrder(id string) (buyer.PlacedOrder, error) {
 		}
 		o.Requests = append(o.Requests, r)
 	}
+
 	return o, rows.Err()
 }
 

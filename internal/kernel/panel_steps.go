@@ -40,6 +40,7 @@ func (s *BuyerStore) SetReveal(ctx context.Context, requestID string, agreement 
 		if p.Closing == nil {
 			return fmt.Errorf("panel %s still takes commits: %w", id, buyer.ErrConflict)
 		}
+
 		_, err = tx.Exec("INSERT INTO panel_reveals(request_id, agreement_hash, event, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
 			requestID, agreement[:], event, tx.now.UnixMilli())
 		if err != nil {
@@ -76,6 +77,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pa
 				return fmt.Errorf("record adjudication: %w", err)
 			}
 		}
+
 		for _, seat := range p.Members {
 			i := slices.IndexFunc(drop, func(x panel.Drop) bool { return x.RequestID == seat.RequestID })
 			if i >= 0 {
@@ -87,11 +89,13 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pa
 				return err
 			}
 		}
+
 		for _, a := range pay {
 			if err := tx.reserve(a.RequestID, a.Charge, l); err != nil {
 				return &panel.MemberError{RequestID: a.RequestID, Err: err}
 			}
 		}
+
 		return nil
 	})
 }
@@ -123,5 +127,6 @@ func (tx *Tx) dropSeat(d panel.Drop) error {
 	if state == buyer.StatePaying {
 		return nil
 	}
+
 	return tx.appendPurchaseState(d.RequestID, buyer.StateFailed, "not paid: "+d.Why)
 }

@@ -21,6 +21,7 @@ func (s *BuyerStore) AddPanel(ctx context.Context, p panel.Panel, seats []buyer.
 		if err != nil {
 			return fmt.Errorf("add panel: %w", err)
 		}
+
 		for i, seat := range seats {
 			if err := tx.addPurchase(seat); err != nil {
 				return err
@@ -31,6 +32,7 @@ func (s *BuyerStore) AddPanel(ctx context.Context, p panel.Panel, seats []buyer.
 				return fmt.Errorf("add seat: %w", err)
 			}
 		}
+
 		return nil
 	})
 }
@@ -54,6 +56,7 @@ func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []panel.Panel,
 		if err != nil {
 			return fmt.Errorf("list panels: %w", err)
 		}
+
 		for _, id := range ids {
 			p, err := tx.panel(id)
 			if err != nil {
@@ -97,12 +100,14 @@ func (tx *Tx) panel(id string) (panel.Panel, error) {
 	err = tx.QueryRow(`SELECT d.outcome, d.agreement_hash, d.reason, d.at_ms, a.record, a.output
 		FROM panel_decisions d LEFT JOIN panel_adjudications a USING (panel_id) WHERE d.panel_id = ?`, id).
 		Scan(&d.Outcome, row.Into(&agreement), &d.Reason, &at, &d.Record, &d.Output)
+
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return p, nil
 	case err != nil:
 		return p, fmt.Errorf("read decision of panel %s: %w", id, err)
 	}
+
 	d.At, d.Agreement, p.Decision = row.FromMs(at), orNil(agreement), &d
 	return p, nil
 }
@@ -123,6 +128,7 @@ func (tx *Tx) seats(panelID string) (list []panel.Member, err error) {
 		return nil, err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var s panel.Member
 		var revealed hashing.Digest
@@ -137,6 +143,7 @@ func (tx *Tx) seats(panelID string) (list []panel.Member, err error) {
 		}
 		list = append(list, s)
 	}
+
 	return list, rows.Err()
 }
 
@@ -147,12 +154,14 @@ func (tx *Tx) membership(requestID string) (*buyer.Membership, error) {
 	err := tx.QueryRow(`SELECT s.panel_id, NOT EXISTS (SELECT 1 FROM panel_decisions d WHERE d.panel_id = s.panel_id), v.agreement_hash
 		FROM panel_seats s LEFT JOIN panel_reveals v ON v.request_id = s.request_id WHERE s.request_id = ?`, requestID).
 		Scan(&m.Panel, &m.Open, row.Into(&revealed))
+
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	}
+
 	m.Revealed = orNil(revealed)
 	return &m, nil
 }

@@ -42,6 +42,7 @@ func (s *BuyerStore) SetSent(ctx context.Context, requestID string, hash payment
 		if _, err := tx.Exec("INSERT INTO sent_payments(payment_hash, at_ms) VALUES (?, ?)", hash[:], tx.now.UnixMilli()); err != nil {
 			return fmt.Errorf("record that a payment is sent: %w", err)
 		}
+
 		return nil
 	})
 }

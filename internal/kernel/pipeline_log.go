@@ -76,6 +76,7 @@ func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {
 			return err
 		}
 	}
+
 	// Only the first message of a thread finds no record of it.
 	if err = add(); sqlite.IsForeignKey(err) {
 		if err := tx.EnsureThread(entry.Thread, cmp.Or(e.Profile, l.profile)); err != nil {
@@ -83,6 +84,7 @@ func (l *PipelineLog) append(tx *Tx, e pipeline.Entry) error {
 		}
 		err = add()
 	}
+
 	if err == nil && r == journal.PruneOnDelivery && e.Direction == pipeline.Inbound {
 		err = tx.ConfirmTo(entry.Thread, e.Handler)
 	}

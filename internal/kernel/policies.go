@@ -43,6 +43,7 @@ func (s *ProviderStore) Policies(ctx context.Context) (list []Policy, err error)
 			return fmt.Errorf("list policies: %w", err)
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var p Policy
 			var first, last int64
@@ -52,6 +53,7 @@ func (s *ProviderStore) Policies(ctx context.Context) (list []Policy, err error)
 			p.FirstAt, p.LastAt = row.FromMs(first), row.FromMs(last)
 			list = append(list, p)
 		}
+
 		return rows.Err()
 	})
 	return list, err

@@ -50,6 +50,7 @@ func providerErr(err error) error {
 	case errors.Is(err, sqlite.ErrCommit), errors.Is(err, sqlite.ErrReadOnly):
 		return fmt.Errorf("%w: %w", job.ErrStoreFailed, err)
 	}
+
 	return err
 }
 

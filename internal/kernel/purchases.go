@@ -33,6 +33,7 @@ func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Pur
 		if err != nil {
 			return fmt.Errorf("list purchases: %w", err)
 		}
+
 		for _, id := range ids {
 			p, err := tx.purchase(id)
 			if err != nil {
@@ -91,12 +92,14 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 			return p, fmt.Errorf("read result of purchase %s: %w", id, err)
 		}
 	}
+
 	if p.Member, err = tx.membership(id); err != nil {
 		return p, fmt.Errorf("read panel of purchase %s: %w", id, err)
 	}
 	if err := tx.purchaseMoney(&p); err != nil {
 		return p, fmt.Errorf("read payment of purchase %s: %w", id, err)
 	}
+
 	return p, nil
 }
 
@@ -135,12 +138,14 @@ func (tx *Tx) purchaseCharge(requestID string, purpose receipts.Purpose) (c buye
 	err = tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
 		FROM attempts WHERE request_id = ? AND purpose = ?`, requestID, string(purpose)).
 		Scan(&a.Purpose, row.Into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &c.Quote, &c.BOLT11, &c.Acceptance, &reserved)
+
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return c, nil
 	case err != nil:
 		return c, err
 	}
+
 	if len(c.Quote) == 0 { // a plain NIP-90 provider's invoice comes without
 		c.Quote, c.Acceptance = nil, nil
 	}

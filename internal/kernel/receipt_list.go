@@ -92,6 +92,7 @@ func (tx *Tx) receipts(query string, args ...any) (list []StoredReceipt, err err
 		return nil, fmt.Errorf("list receipts: %w", err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var r StoredReceipt
 		var order int64
@@ -100,5 +101,6 @@ func (tx *Tx) receipts(query string, args ...any) (list []StoredReceipt, err err
 		}
 		list = append(list, r)
 	}
+
 	return list, rows.Err()
 }

@@ -29,6 +29,7 @@ func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []job.Refund, err
 		if err != nil {
 			return err
 		}
+
 		for _, id := range ids {
 			all, err := tx.attempts(id)
 			if err != nil {
@@ -48,6 +49,7 @@ func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
 		return nil, fmt.Errorf("read refunds: %w", err)
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var r job.Refund
 		end := job.RefundEnd{}
@@ -64,11 +66,14 @@ func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
 			end.Reason, end.At = reason.String, row.FromNullMs(at)
 			r.End = &end
 		}
+
 		list = append(list, r)
 	}
+
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read refunds: %w", err)
 	}
+
 	for i := range list {
 		if list[i].Wallet, err = tx.payer(list[i].PaymentHash); err != nil {
 			return nil, err
@@ -78,6 +83,7 @@ func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
 			return nil, fmt.Errorf("read how often a refund was sent: %w", err)
 		}
 	}
+
 	return list, nil
 }
 
@@ -93,6 +99,7 @@ func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, att
 		case list[attempt-1].End != nil:
 			return fmt.Errorf("refund of %s, attempt %d, has ended: %w", requestID, attempt, job.ErrConflict)
 		}
+
 		_, err = tx.Exec("INSERT INTO sent_refunds(request_id, attempt, at_ms) VALUES (?, ?, ?)", requestID, attempt, tx.now.UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record that the refund is sent: %w", err)
@@ -111,6 +118,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end job
 		case end.Attempt < 1 || end.Attempt > len(list):
 			return fmt.Errorf("refund of %s, attempt %d: %w", requestID, end.Attempt, row.ErrNotFound)
 		}
+
 		r := list[end.Attempt-1]
 		switch {
 		case r.End != nil && r.End.State == end.State && r.End.Preimage == end.Preimage && r.End.Outpoints == end.Outpoints:
@@ -118,6 +126,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end job
 		case r.End != nil, !end.State.Terminal(), end.State == payments.PaymentSucceeded && !shown(r, end):
 			return fmt.Errorf("refund of %s cannot end as %s: %w", requestID, end.State, job.ErrConflict)
 		}
+
 		_, err = tx.Exec(`INSERT INTO refund_outcomes(request_id, attempt, buyer, state, fee_msats, unused_msats, preimage, outpoints, reason, at_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, requestID, end.Attempt, r.Buyer, string(end.State), end.FeeMsats, end.UnusedMsats,
 			row.Blob(end.Preimage), end.Outpoints, end.Reason, tx.now.UnixMilli())
@@ -148,6 +157,7 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r job.Refund) (attempt 
 		if free, err := tx.creditOf(r.Buyer); err != nil || r.Msats > free {
 			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, job.ErrCreditSpent))
 		}
+
 		var taken int
 		err = tx.QueryRow("SELECT count(*) FROM refund_attempts WHERE payment_hash = ? AND (request_id <> ? OR state = 'succeeded')", r.PaymentHash[:], r.RequestID).Scan(&taken)
 		if err != nil || taken > 0 {
@@ -181,6 +191,7 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]job.Refund, error) {
 	if known == 0 {
 		return nil, fmt.Errorf("debt of %s: %w", requestID, row.ErrNotFound)
 	}
+
 	w, err := tx.writeOff(requestID)
 	switch {
 	case err != nil:
@@ -188,9 +199,11 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]job.Refund, error) {
 	case w != nil:
 		return nil, job.ErrDebtSettled
 	}
+
 	if d.Attempts, err = tx.attempts(requestID); err != nil {
 		return nil, err
 	}
+
 	sent := false
 	for _, r := range d.Attempts {
 		if r.End == nil {
@@ -198,12 +211,14 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]job.Refund, error) {
 		}
 		sent = sent || r.End.State == payments.PaymentSucceeded
 	}
+
 	switch left := d.LeftMsats(); {
 	case sent && left == 0:
 		return nil, job.ErrDebtSettled
 	case sent && msats > left:
 		return nil, fmt.Errorf("%d msats are left of the debt: %w", left, job.ErrCreditSpent)
 	}
+
 	if len(d.Attempts) >= attemptsMax {
 		return nil, fmt.Errorf("%d attempts were made: %w", attemptsMax, job.ErrConflict)
 	}
@@ -224,6 +239,7 @@ func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats in
 		if free, err := tx.creditOf(buyer); err != nil || msats > free {
 			return errors.Join(err, fmt.Errorf("%d msats are left of what is owed to the buyer: %w", free, job.ErrCreditSpent))
 		}
+
 		_, err := tx.Exec("INSERT INTO write_offs(request_id, buyer, msats, note, at_ms) VALUES (?, ?, ?, ?, ?)",
 			requestID, buyer, msats, note, tx.now.UnixMilli())
 		if err != nil {

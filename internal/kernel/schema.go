@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// baseline is the version of the first migration. Lower ones are those of databases
-// from before the first release, whose programs counted from one.
-const baseline = 1000
+// baseline is the version of the first migration. Until the first release it rises with
+// every change of the schema, so that a database of an earlier program is refused for
+// what it is.
+const baseline = 1001
 
 //go:embed schema/journal.sql
 var journalSQL string

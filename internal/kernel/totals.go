@@ -50,6 +50,7 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 		return t, err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var state buyer.State
 		var n int
@@ -58,6 +59,7 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 		}
 		t.States[state] = n
 	}
+
 	if err := rows.Err(); err != nil {
 		return t, err
 	}
@@ -65,6 +67,7 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 	if err != nil {
 		return t, err
 	}
+
 	for _, id := range givenUp {
 		p, err := tx.purchase(id)
 		if err != nil {
@@ -75,5 +78,6 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 			t.UnknownMsats += p.GivenUpMsats()
 		}
 	}
+
 	return t, nil
 }

@@ -88,6 +88,7 @@ func (k *Kernel) Trace(ctx context.Context, name string) (found []Trace, err err
 		if err != nil {
 			return err
 		}
+
 		for _, id := range ids {
 			t, err := tx.trace(id)
 			if err != nil {
@@ -107,6 +108,7 @@ func (tx *Tx) trace(id string) (t Trace, err error) {
 	if t.Names, err = tx.NamesOf(id); err != nil {
 		return t, err
 	}
+
 	// One correlation and conversation id: the request's own.
 	t.Names.Names[journal.NameCorrelation] = append(t.Names.Names[journal.NameCorrelation], id)
 	for _, q := range traceQueries {
@@ -114,6 +116,7 @@ func (tx *Tx) trace(id string) (t Trace, err error) {
 			return t, err
 		}
 	}
+
 	slices.SortStableFunc(t.Lines, func(a, b TraceLine) int { return a.At.Compare(b.At) })
 	return t, nil
 }
@@ -124,6 +127,7 @@ func (tx *Tx) traceLines(t *Trace, kind, query string) error {
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var at int64
 		var text string
@@ -132,5 +136,6 @@ func (tx *Tx) traceLines(t *Trace, kind, query string) error {
 		}
 		t.Lines = append(t.Lines, TraceLine{At: row.FromMs(at), Kind: kind, Text: strings.TrimSpace(text)})
 	}
+
 	return rows.Err()
 }

@@ -14,6 +14,7 @@ import (
 func (w *World) See(ctx context.Context, m *exchange.Market, f nostr.Filter, matches func(nostr.Event) bool) (found nostr.Event, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+
 	err = m.Listen(ctx, nostr.Filters{f}, func() {}, func(ev nostr.Event) {
 		if found.ID == "" && matches(ev) {
 			found = ev
@@ -38,6 +39,7 @@ func (w *World) Hear(t *testing.T, m *exchange.Market, f nostr.Filter, done func
 	t.Helper()
 	ctx, stop := context.WithCancel(w.Ctx)
 	defer stop()
+
 	was := false
 	err := m.Listen(ctx, nostr.Filters{f}, func() {}, func(ev nostr.Event) {
 		if !was && done(ev) {

@@ -14,20 +14,24 @@ import (
 // Await returns the job once it is in one of the states.
 func (w *World) Await(t *testing.T, id string, states ...provider.State) provider.Job {
 	t.Helper()
+
 	for {
 		change := w.Store.Changed()
 		job, err := w.Store.Job(w.Ctx, id)
 		if err != nil && !errors.Is(err, provider.ErrNotFound) {
 			t.Fatal(err)
 		}
+
 		for _, s := range states {
 			if err == nil && job.State == s {
 				return job
 			}
 		}
+
 		if err == nil && job.State.Terminal() {
 			t.Fatalf("job is %s (%s), want %v", job.State, job.Reason, states)
 		}
+
 		select {
 		case <-change:
 		case <-w.Ctx.Done():
@@ -39,6 +43,7 @@ func (w *World) Await(t *testing.T, id string, states ...provider.State) provide
 // Until returns the job once it is so.
 func (w *World) Until(t *testing.T, id string, so func(provider.Job) bool) provider.Job {
 	t.Helper()
+
 	for {
 		change := w.Store.Changed()
 		job, err := w.Store.Job(w.Ctx, id)
@@ -71,15 +76,18 @@ func (w *World) Ended(t *testing.T, id string) provider.Job {
 // Debt waits until the provider's refund of the job has ended, and returns it.
 func (w *World) Debt(t *testing.T, id string) provider.Debt {
 	t.Helper()
+
 	for {
 		change := w.Store.Changed()
 		debts, err := w.Store.Debts(w.Ctx)
 		Check(t, err)
+
 		for _, d := range debts {
 			if d.RequestID == id && (d.Refund == nil || d.Refund.End != nil) {
 				return d
 			}
 		}
+
 		select {
 		case <-change:
 		case <-w.Ctx.Done():
@@ -106,12 +114,14 @@ func (w *World) SaidOf(t *testing.T, c *Customer, id string) []nostr.Event {
 	Check(t, err)
 	events, err := c.Market.Query(w.Ctx, nostr.Filter{Kinds: []int{7000}, Tags: nostr.TagMap{"e": {id}}})
 	Check(t, err)
+
 	for _, p := range pending {
 		var ev nostr.Event
 		if ev.UnmarshalJSON(p.Event) == nil && ev.Tags.ContainsAny("e", []string{id}) {
 			events = append(events, ev)
 		}
 	}
+
 	return events
 }
 

@@ -67,12 +67,14 @@ func (s *JobStore) to(state provider.State, err error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	close(s.change)
 	s.change = make(chan struct{})
 	if state == s.stopAt {
 		s.stopAt = ""
 		s.stop()
 	}
+
 	return nil
 }
 

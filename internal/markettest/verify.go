@@ -84,6 +84,7 @@ func (w *World) TellsNothing(t *testing.T, c *Customer, p buyer.Purchase) {
 	Check(t, err)
 	own, err := c.Market.Query(w.Ctx, nostr.Filter{IDs: []string{p.RequestID}})
 	Check(t, err)
+
 	kinds := map[int]bool{}
 	for _, ev := range append(all, own...) {
 		kinds[ev.Kind] = true
@@ -93,12 +94,14 @@ func (w *World) TellsNothing(t *testing.T, c *Customer, p buyer.Purchase) {
 		if p.ReceiptID != "" {
 			secrets = append(secrets, p.ReceiptID)
 		}
+
 		for _, secret := range secrets {
 			if strings.Contains(string(doc), secret) {
 				t.Errorf("kind %d tells %q: %s", ev.Kind, secret, doc)
 			}
 		}
 	}
+
 	for _, kind := range []int{5050, 7000, 6050} {
 		if !kinds[kind] {
 			t.Errorf("no kind %d was looked at", kind)
@@ -116,6 +119,7 @@ func (w *World) GradesHidden(t *testing.T, c *Customer, p buyer.Purchase) {
 	if report.ExitCode() != receipts.ExitNotProvable {
 		t.Errorf("exit code %d", report.ExitCode())
 	}
+
 	for _, claim := range report.Claims {
 		open := claim.Name == receipts.ClaimJob || claim.Name == receipts.ClaimResult
 		if open && claim.State != receipts.NotProvable || !open && claim.Required && claim.State != receipts.Proved {
@@ -143,6 +147,7 @@ func (w *World) Sold(t *testing.T, c *Customer, f *Following, mode receipts.Mode
 		}
 		return p
 	}
+
 	w.Moved(t, c.Party, RateMsats, RateMsats+FeeMsats)
 	if p.ReceiptID == "" || p.ReceiptID != job.ReceiptID {
 		t.Fatalf("the buyer's receipt is %q, the provider's %q", p.ReceiptID, job.ReceiptID)

@@ -61,12 +61,14 @@ func (k cache) write(file string) {
 	if file == "" {
 		return
 	}
+
 	left := cache{}
 	for name, a := range k {
 		if a.isFresh() && len(left) < maxKept {
 			left[name] = a
 		}
 	}
+
 	doc, err := json.Marshal(left)
 	if err != nil {
 		return

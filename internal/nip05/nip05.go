@@ -81,6 +81,7 @@ func Display(name string) string { return strings.TrimPrefix(name, "_@") }
 func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+
 	kept := readCache(v.cfg.CacheFile)
 	verified, seen := map[Claim]bool{}, map[Claim]bool{}
 	var open []Claim
@@ -101,10 +102,12 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 		all  sync.WaitGroup
 		free = make(chan struct{}, atOnce)
 	)
+
 	for _, c := range open {
 		all.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
+
 			err := v.Verify(ctx, c)
 			if errors.Is(err, ErrUnanswered) {
 				return
@@ -112,12 +115,14 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 
 			mu.Lock()
 			defer mu.Unlock()
+
 			kept.add(c, err == nil)
 			if err == nil {
 				verified[c] = true
 			}
 		})
 	}
+
 	all.Wait()
 
 	kept.write(v.cfg.CacheFile)
@@ -133,6 +138,7 @@ func (v *Verifier) Verify(ctx context.Context, c Claim) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+
 	u := url.URL{Scheme: "https", Host: host, Path: "/.well-known/nostr.json", RawQuery: url.Values{"name": {local}}.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
@@ -148,6 +154,7 @@ func (v *Verifier) Verify(ctx context.Context, c Claim) error {
 	var answer struct {
 		Names map[string]string `json:"names"`
 	}
+
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w breaks off: %w", ErrUnanswered, err)
@@ -160,5 +167,6 @@ func (v *Verifier) Verify(ctx context.Context, c Claim) error {
 	case answer.Names[local] != c.Key:
 		return fmt.Errorf("%w: %s does not say that %q is %s", ErrOtherKey, u.String(), local, c.Key)
 	}
+
 	return nil
 }

@@ -70,6 +70,7 @@ func (c *Node) SetAdmission(a provider.Admission, by time.Time) error {
 		}
 		return err
 	}
+
 	text := string(a)
 	if !by.IsZero() {
 		text += " " + by.UTC().Format(time.RFC3339)

@@ -44,13 +44,16 @@ func (c *Node) installed() ([]host.Installed, error) {
 		for _, p := range a.Read {
 			in.Read = append(in.Read, c.Path(p))
 		}
+
 		for _, name := range a.EnvFrom {
 			if value, ok := os.LookupEnv(name); ok {
 				in.Env = append(in.Env, name+"="+value)
 			}
 		}
+
 		all = append(all, in)
 	}
+
 	return all, nil
 }
 
@@ -71,6 +74,7 @@ func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.
 			audit.close()
 		}
 	}()
+
 	installed, err := c.installed()
 	if err != nil {
 		return nil, nil, nil, err
@@ -81,6 +85,7 @@ func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.
 	if err := supervisor.PrepareSocketDir(socketDir(c.DataDir("provider"))); err != nil { // the node's own, see agentSocketDir
 		return nil, nil, nil, err
 	}
+
 	sup, err := supervisor.New(supervisor.Config{
 		SocketDir: agentSocketDir(c.DataDir("provider"), installed), CoreVersion: c.Version, Log: log, OnLog: people.Told.Masking(logs.Write), Audit: audit.add,
 	})
@@ -96,6 +101,7 @@ func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.
 		log.Warn("the sandbox is left out: jobs cannot be confined here; lightwork doctor says why")
 		builtIn = slices.DeleteFunc(builtIn, func(s supervisor.Spec) bool { return s.ID == agentsandbox.ID })
 	}
+
 	calls := organisms.NewOperatorCalls(k, organisms.TellingSupervisor{Supervisor: sup, Told: people.Told})
 	h, err := host.New(host.Config{
 		Invoke: calls.Invoke, Supervisor: sup, Approvals: approvals, Installed: installed, Log: log, Private: filepath.Dir(c.DataDir("provider")),
@@ -112,6 +118,7 @@ func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.
 	if err := calls.Build(h.Slots(), log); err != nil {
 		return nil, nil, nil, err
 	}
+
 	return h, sup, func(ctx context.Context) error {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), StopTime)
 		defer cancel()

@@ -25,6 +25,7 @@ func (c *Node) FindAgent(name string) (dir string, m *manifest.Manifest, err err
 	if st, statErr := os.Stat(name); statErr == nil && st.IsDir() {
 		dirs = append([]string{name}, dirs...)
 	}
+
 	for i, d := range dirs {
 		if dirs[i], err = filepath.Abs(d); err != nil {
 			return "", nil, err
@@ -38,6 +39,7 @@ func (c *Node) FindAgent(name string) (dir string, m *manifest.Manifest, err err
 			return dirs[i], m, nil
 		}
 	}
+
 	return "", nil, advice.Usage("name the agent's folder, or its id if it is configured under agents", "no agent %q", name)
 }
 
@@ -74,16 +76,19 @@ func (c *Node) AgentsInstalled() ([]host.Status, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	list := []host.Status{}
 	for _, b := range builtIn {
 		list = append(list, host.Status{
 			ID: b.ID, Version: b.Version, BuiltIn: true, Approved: true, State: host.StateNotStarted, Tools: b.Tools, Missing: []string{},
 		})
 	}
+
 	installed, err := c.installed()
 	if err != nil {
 		return nil, err
 	}
+
 	approvals := manifest.At(c.AgentDir("approvals"))
 	for _, in := range installed {
 		st := host.Status{Dir: in.Dir, State: host.StateNotStarted, Tools: append([]string{}, in.Tools...), Missing: []string{}}
@@ -97,6 +102,7 @@ func (c *Node) AgentsInstalled() ([]host.Status, error) {
 		}
 		list = append(list, st)
 	}
+
 	return list, nil
 }
 
@@ -128,6 +134,7 @@ func RunningAgents(ctx context.Context, c *Node) (map[string]host.Status, error)
 	if err != nil {
 		return nil, err
 	}
+
 	list, err := node.Agents(ctx)
 	if err != nil {
 		return nil, err

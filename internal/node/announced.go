@@ -35,5 +35,6 @@ func (c *Node) models() []string {
 			names = append(names, name)
 		}
 	}
+
 	return names
 }

@@ -50,6 +50,7 @@ func (t *auditTrail) close() {
 
 func (t *auditTrail) serve() {
 	defer close(t.done)
+
 	for e := range t.lines {
 		batch := []supervisor.AuditEvent{e}
 		for len(batch) < auditBatch && len(t.lines) > 0 {

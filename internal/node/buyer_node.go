@@ -51,11 +51,13 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() {
 		if err != nil {
 			k.Close()
 		}
 	}()
+
 	w, closeWallet, err := wallets.Open(ctx, c.Config, c.Buyer.Wallet, "buyer", log)
 	if err != nil {
 		return nil, err
@@ -94,6 +96,7 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 		closeWallet()
 		return nil, err
 	}
+
 	n.close = func() error {
 		closeWallet()
 		return k.Close()

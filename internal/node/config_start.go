@@ -40,6 +40,7 @@ func (c *Node) checkStart() []*config.Problem {
 		}
 		add(c.checkDataDir(role), c.checkKey(role), c.checkWallet(role))
 	}
+
 	if len(c.Provider.Offers) == 0 {
 		return all
 	}
@@ -52,6 +53,7 @@ func (c *Node) checkStart() []*config.Problem {
 	} else {
 		add(c.checkInstalled()...)
 	}
+
 	if _, err := os.Stat(c.OrganismFile()); c.Organism != "" {
 		add(badAt("$.organism", err))
 	}
@@ -124,6 +126,7 @@ func (c *Node) checkWallet(role string) *config.Problem {
 		_, err := wallets.ReadSeed(c.Config, w.Cashu)
 		return badAt(at+"cashu.seed_file", err)
 	}
+
 	return nil
 }
 
@@ -148,6 +151,7 @@ func (c *Node) checkInstalled() []*config.Problem {
 	if err != nil {
 		return []*config.Problem{badAt("$.agents", err)}
 	}
+
 	var found []*config.Problem
 	own := all[len(all)-len(c.Agents):] // the built-in ones come first
 	for i, st := range own {
@@ -155,10 +159,12 @@ func (c *Node) checkInstalled() []*config.Problem {
 			found = append(found, &config.Problem{Path: fmt.Sprintf("$.agents[%d].dir", i), Why: st.Reason, Hint: "docs/build-agents/agents.md says what the file must hold"})
 		}
 	}
+
 	for i, o := range c.Provider.Offers {
 		if o.Tool == "" {
 			continue
 		}
+
 		agent, tool, _ := wire.ToolID(o.Tool).Split()
 		bad := &config.Problem{Path: fmt.Sprintf("$.provider.offers[%d].tool", i)}
 		at := slices.IndexFunc(all, func(st host.Status) bool { return st.ID == agent })
@@ -172,8 +178,10 @@ func (c *Node) checkInstalled() []*config.Problem {
 		default:
 			continue
 		}
+
 		found = append(found, bad)
 	}
+
 	return found
 }
 
@@ -194,6 +202,7 @@ func (c *Node) Ready() error {
 			errs = append(errs, advice.Usage("docs/build-agents/thinking-agents.md has the shape", "%w", err))
 		}
 	}
+
 	return allOf(errs)
 }
 
@@ -207,6 +216,7 @@ func allOf(errs []error) error {
 	case 1:
 		return errs[0]
 	}
+
 	var said []string
 	for _, err := range errs {
 		text := err.Error()
@@ -215,5 +225,6 @@ func allOf(errs []error) error {
 		}
 		said = append(said, text)
 	}
+
 	return advice.Usage("", "%s", strings.Join(said, "\n"))
 }

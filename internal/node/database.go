@@ -92,6 +92,7 @@ func (c *Node) Trace(ctx context.Context, id string) (all []TracedJob, err error
 		if k == nil {
 			continue
 		}
+
 		found, err := k.Trace(ctx, id)
 		if err := cmp.Or(err, k.Close()); err != nil {
 			return nil, err
@@ -100,6 +101,7 @@ func (c *Node) Trace(ctx context.Context, id string) (all []TracedJob, err error
 			all = append(all, TracedJob{role, t})
 		}
 	}
+
 	return all, nil
 }
 
@@ -154,6 +156,7 @@ func (c *Node) Restore(ctx context.Context, role, from string) (kept string, err
 		}
 		return "", advice.Hint(err, "name another backup; this one is not changed")
 	}
+
 	return kept, nil
 }
 
@@ -166,6 +169,7 @@ func messageLog(ctx context.Context, k *kernel.Kernel, session string, limit int
 		if err != nil {
 			return err
 		}
+
 		list := make([]pipeline.Entry, len(entries))
 		for i, e := range entries {
 			list[i] = pipeline.Entry{
@@ -173,6 +177,7 @@ func messageLog(ctx context.Context, k *kernel.Kernel, session string, limit int
 				Handler: e.Handler, PayloadTag: e.PayloadTag, PayloadHash: e.PayloadHash,
 			}
 		}
+
 		found, err := message.Log(list, tx.Content)
 		lines = append(lines, found...)
 		return err

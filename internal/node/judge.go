@@ -16,6 +16,7 @@ func (c *Node) judge() func(ctx context.Context, question string) (string, error
 	if j.Listener == "" {
 		return nil
 	}
+
 	return func(ctx context.Context, question string) (string, error) {
 		node, err := Dial(ctx, c)
 		if err != nil {

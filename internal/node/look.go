@@ -41,6 +41,7 @@ func LookAt(socket string) func(context.Context) ([]byte, observe.State, error) 
 		if err != nil {
 			return nil, s, err
 		}
+
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/state", nil)
 		if err != nil {
 			return nil, s, err
@@ -53,6 +54,7 @@ func LookAt(socket string) func(context.Context) ([]byte, observe.State, error) 
 		if err != nil {
 			return nil, s, fmt.Errorf("ask the node: %w", err)
 		}
+
 		defer resp.Body.Close()
 		if raw, err = io.ReadAll(io.LimitReader(resp.Body, maxState)); err != nil {
 			return nil, s, fmt.Errorf("ask the node: %w", err)
@@ -63,6 +65,7 @@ func LookAt(socket string) func(context.Context) ([]byte, observe.State, error) 
 		if err := json.Unmarshal(raw, &s); err != nil {
 			return nil, s, fmt.Errorf("ask the node: %w", err)
 		}
+
 		return raw, s, nil
 	}
 }

@@ -83,6 +83,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 		return err
 	}
 	defer closeWallet()
+
 	if err := wallets.CheckRights(ctx, w, "provider", c.Provider.Wallet); err != nil {
 		return err
 	}
@@ -97,6 +98,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 		return err
 	}
 	defer func() { err = cmp.Or(err, stopAgents(ctx)) }()
+
 	routes, err := routesOf(c.Config)
 	if err != nil {
 		return err
@@ -125,6 +127,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 	if err := goods.check(ctx, len(open)); err != nil {
 		return err
 	}
+
 	build := func(ctx context.Context) error { return people.Build(ctx, c.Config, agents, sup) }
 	if err := people.Start(ctx, c.Config, build); err != nil {
 		return err
@@ -132,6 +135,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 	if err := people.EndInterrupted(ctx); err != nil {
 		return err
 	}
+
 	cfg, err := providerConfigOf(c, key, k, m, run, log)
 	if err != nil {
 		return err
@@ -148,6 +152,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 			return advice.Hint(err, wallets.Hint(err, "provider", c.Provider.Wallet))
 		}
 	}
+
 	board, err := boardOf(ctx, cfg)
 	if err != nil {
 		return err
@@ -157,6 +162,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 		return err
 	}
 	defer seen.close()
+
 	cfg.Events = func(e provider.JobEvent) {
 		board.Event(e)
 		tell.event(e)
@@ -170,6 +176,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 	g, gctx := errgroup.WithContext(ctx)
 	last, hangUp := context.WithCancel(context.WithoutCancel(ctx)) // until the provider has said goodbye
 	defer hangUp()
+
 	g.Go(func() error { return m.Serve(last) })
 	g.Go(func() error { return key.Serve(last) })
 	g.Go(func() error { return seen.serve(gctx) })
@@ -190,6 +197,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 	if ctx.Err() != nil {
 		return nil
 	}
+
 	return err
 }
 
@@ -212,6 +220,7 @@ func drained(c *Node, tell *SaleLog, end error) error {
 func pruneHourly(ctx context.Context, k *kernel.Kernel, log *slog.Logger) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
+
 	for {
 		if _, err := k.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			log.Warn("prune the journal", "err", err)

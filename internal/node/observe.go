@@ -63,12 +63,14 @@ func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Ma
 			return b.SpendableMsats, err
 		}
 	}
+
 	if w != nil {
 		cfg.Wallet = func(ctx context.Context) error {
 			_, err := w.Node(ctx)
 			return wallets.Plain(err, c.Provider.Wallet)
 		}
 	}
+
 	if key.Remote != nil {
 		cfg.Signer = key.Remote.Status
 	}
@@ -94,6 +96,7 @@ func (o *observed) listen(network, addr string) error {
 			return err
 		}
 	}
+
 	ln, err := net.Listen(network, addr)
 	if err != nil {
 		return err

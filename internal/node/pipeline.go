@@ -19,12 +19,14 @@ func (c *Node) Profiles() ([]organism.View, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	paid := organism.View{Profile: jobsProfile, Journal: "retain_forever"}
 	for _, tag := range slices.Sorted(maps.Keys(routes)) {
 		paid.Routes = append(paid.Routes, organism.ViewRoute{
 			Tag: tag, Handler: strings.ReplaceAll(tag, ".", "-"), Work: routes[tag].agent + "/" + routes[tag].tool,
 		})
 	}
+
 	views := []organism.View{paid}
 	if c.Organism == "" {
 		return views, nil
@@ -53,6 +55,7 @@ func (c *Node) checkOrganism() (wrong []error) {
 	if _, err := organisms.Accounts(o); err != nil {
 		wrong = append(wrong, advice.Usage("name an account of this machine", "%s: %w", c.OrganismFile(), err))
 	}
+
 	for _, l := range o.Listeners {
 		switch {
 		case l.Agent != nil && (builtin.Endpoint(c.Config) == nil || c.Model.Name == ""):
@@ -63,6 +66,7 @@ func (c *Node) checkOrganism() (wrong []error) {
 			wrong = append(wrong, advice.Usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.OrganismFile(), l.Name, l.Handler))
 		}
 	}
+
 	return wrong
 }
 
@@ -76,6 +80,7 @@ func (c *Node) slots() (all []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, in := range installed {
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
 		if err != nil {
@@ -85,10 +90,12 @@ func (c *Node) slots() (all []string, err error) {
 			all = append(all, m.ID+"/"+tool)
 		}
 	}
+
 	for _, spec := range builtIn {
 		for _, tool := range spec.Tools {
 			all = append(all, spec.ID+"/"+tool)
 		}
 	}
+
 	return all, nil
 }

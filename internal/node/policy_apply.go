@@ -37,6 +37,7 @@ func (c *Node) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte, 
 		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle %s: %w", display.Short(pin.String()), err)
 	}
 	c.Provider.Offers = nil
+
 	for _, o := range under.Prices {
 		p := o.Price
 		c.Provider.Offers = append(c.Provider.Offers, config.Offer{
@@ -45,6 +46,7 @@ func (c *Node) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte, 
 			EngagementMsats: p.EngagementMsats,
 		})
 	}
+
 	l := &c.Provider.Limits
 	l.Concurrent, l.Queue, l.FreePoW = int(under.Limits.Concurrent), int(under.Limits.Queue), int(under.Limits.FreePoWBits)
 	l.ContextTokens = int(under.Limits.ContextTokens)
@@ -68,6 +70,7 @@ func checkPin(pinned []byte, policy receipts.Policy) error {
 	if err := json.Unmarshal(manifest, &is); err != nil {
 		return err
 	}
+
 	var differ []string
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if !bytes.Equal(was[key], is[key]) {
@@ -75,6 +78,7 @@ func checkPin(pinned []byte, policy receipts.Policy) error {
 		}
 		delete(is, key)
 	}
+
 	differ = append(differ, slices.Sorted(maps.Keys(is))...)
 	return advice.Usage("bring those back, or lightwork policy unpin", "this node is no longer what the pinned policy bundle %s says: %s differ",
 		display.Short(hashing.Bytes(pinned).String()), strings.Join(differ, ", "))
@@ -92,6 +96,7 @@ func (c *Node) PolicyPin() (*hashing.Digest, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
 	if err != nil {
 		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", c.PolicyPinFile(), err)

@@ -32,6 +32,7 @@ func providerConfigOf(c *Node, key keys.Signer, k *kernel.Kernel, m *exchange.Ma
 	if err != nil {
 		return provider.Config{}, err
 	}
+
 	cfg := provider.Config{
 		Signer: key, SignLater: key.Remote != nil, Store: k.ProviderStore(jobsProfile), Market: m, Runner: run, Log: log,
 		Offers: c.Offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds}, Lifecycle: c.Provider.Lifecycle.Provider(),
@@ -76,6 +77,7 @@ func policyManifest(c *Node, run *runner, image string, registered []string) (re
 		}
 		jobs[o.Schema] = receipts.PolicyJob{VerificationMode: doc.VerificationMode, HashRules: doc.HashRules, DocumentHash: d}
 	}
+
 	tools, err := toolsOfRoutes(c, run)
 	if err != nil {
 		return receipts.Policy{}, err
@@ -87,6 +89,7 @@ func policyManifest(c *Node, run *runner, image string, registered []string) (re
 			tables[profile] = append(tables[profile], receipts.PolicyRoute{Tag: row.Tag, Handler: row.Handler})
 		}
 	}
+
 	return receipts.Policy{
 		Version: receipts.Version, Producer: "lightwork@" + c.Version,
 		Tables: tables, Tools: tools, Jobs: jobs, Prices: offersOf(c.Config), Limits: limitsOf(c.Config),
@@ -107,11 +110,13 @@ func toolsOfRoutes(c *Node, run *runner) (map[string]receipts.PolicyTool, error)
 	for _, spec := range builtIn {
 		versions[spec.ID] = supervisor.AgentStatus{Version: spec.Version, ManifestHash: spec.ManifestHash}
 	}
+
 	for _, a := range c.Agents {
 		if m, err := manifest.Read(filepath.Join(c.Path(a.Dir), manifest.FileName)); err == nil {
 			versions[m.ID] = supervisor.AgentStatus{Version: m.Version, ManifestHash: m.Hash}
 		}
 	}
+
 	for _, st := range run.sup.Status() {
 		versions[st.ID] = st
 	}
@@ -120,6 +125,7 @@ func toolsOfRoutes(c *Node, run *runner) (map[string]receipts.PolicyTool, error)
 		st := versions[to.agent]
 		tools[schema] = receipts.PolicyTool{Tool: to.agent + "/" + to.tool, Version: st.Version, ManifestHash: st.ManifestHash}
 	}
+
 	return tools, nil
 }
 

@@ -45,11 +45,13 @@ func ServeRelayMetrics(ctx context.Context, ln net.Listener, relay prometheus.Co
 	hs := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
 	failed := make(chan error, 1)
 	go func() { failed <- hs.Serve(ln) }()
+
 	select {
 	case err := <-failed:
 		return fmt.Errorf("serve metrics: %w", err)
 	case <-ctx.Done():
 	}
+
 	err := hs.Close()
 	if served := <-failed; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)
@@ -69,17 +71,21 @@ func RelayServer(r *config.Relay) server.Config {
 		owner, _ := config.PublicKeyHex(text)
 		sc.Owners = append(sc.Owners, owner)
 	}
+
 	for _, text := range r.Uploaders {
 		uploader, _ := config.PublicKeyHex(text)
 		sc.Uploaders = append(sc.Uploaders, uploader)
 	}
+
 	for _, p := range r.Proxies {
 		net, _ := config.ParseNetwork(p) // check has read it
 		sc.Proxies = append(sc.Proxies, net)
 	}
+
 	if r.PrivateKinds != nil {
 		sc.PrivateKinds = append([]int{}, *r.PrivateKinds...)
 	}
+
 	for _, rule := range r.Retention {
 		kept := server.Retention{MaxAge: rule.MaxAge, MaxCount: rule.MaxCount, Refuse: rule.Refuse}
 		for _, k := range rule.Kinds {
@@ -87,5 +93,6 @@ func RelayServer(r *config.Relay) server.Config {
 		}
 		sc.Retention = append(sc.Retention, kept)
 	}
+
 	return sc
 }

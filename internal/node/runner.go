@@ -68,6 +68,7 @@ func routesOf(c *config.Config) (map[string]route, error) {
 		}
 		routes[string(s.ID)] = r
 	}
+
 	return routes, nil
 }
 
@@ -80,11 +81,13 @@ func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]r
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+
 	journal := k.PipelineLog(jobsProfile)
 	cfg := pipeline.Config{
 		Schemas: map[string]pipeline.Validate{},
 		Journal: runJournal{journal}, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
 	}
+
 	profile := pipeline.Profile{Name: jobsProfile}
 	for _, tag := range slices.Sorted(maps.Keys(routes)) {
 		to := routes[tag]
@@ -98,6 +101,7 @@ func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]r
 		cfg.Schemas[tag] = func(b []byte) error { _, err := to.schema.ParseRequest(b); return err }
 		cfg.Schemas[tag+organisms.ResultSuffix] = func(b []byte) error { _, err := to.schema.ParseResult(b); return err }
 	}
+
 	cfg.Profiles = []pipeline.Profile{profile}
 	var err error
 	r.pipe, err = pipeline.New(cfg)
@@ -136,6 +140,7 @@ func (j runJournal) Append(ctx context.Context, entries ...pipeline.Entry) error
 	if last.Direction == pipeline.Outbound {
 		callID = run.callID
 	}
+
 	at, err := j.AppendCall(ctx, run.id, callID, entries...)
 	switch {
 	case err != nil:
@@ -144,6 +149,7 @@ func (j runJournal) Append(ctx context.Context, entries ...pipeline.Entry) error
 	default:
 		run.call.Answered, run.call.Output = at, last.PayloadHash
 	}
+
 	return err
 }
 
@@ -157,8 +163,10 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 		}
 		defer os.RemoveAll(now.dir)
 	}
+
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, runKey{}, now), run.Timeout)
 	defer cancel()
+
 	out, err := r.pipe.Submit(ctx, pipeline.Ingress{
 		Namespace: jobsNamespace, Tag: run.SchemaID, Payload: run.Input,
 		Thread: pipeline.ThreadID(run.Thread), Profile: jobsProfile, Sender: marketSender,
@@ -200,6 +208,7 @@ func (r *runner) handle(ctx context.Context, p pipeline.Payload, _ pipeline.Cont
 		}
 		return pipeline.Fail(f), nil
 	}
+
 	if err != nil {
 		return pipeline.Response{}, err
 	}
@@ -217,6 +226,7 @@ func runError(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+
 	f := failed.Failure
 	reason := provider.Reason{Code: provider.CodeAgentFailed, Detail: f.Message}
 	switch f.Code {
@@ -229,6 +239,7 @@ func runError(err error) error {
 	case wire.CodeInvalidOutput:
 		reason.Code = provider.CodeInvalidOutput
 	}
+
 	return &provider.RunError{Reason: reason, Retryable: f.Retryable}
 }
 
@@ -239,6 +250,7 @@ func readArtifacts(dir string, output []byte) ([][]byte, error) {
 	if err := json.Unmarshal(output, &res); err != nil {
 		return nil, fmt.Errorf("read result: %w", err)
 	}
+
 	var all [][]byte
 	seen := map[string]bool{}
 	for _, a := range res.Artifacts {
@@ -253,6 +265,7 @@ func readArtifacts(dir string, output []byte) ([][]byte, error) {
 		}
 		all = append(all, data)
 	}
+
 	return all, nil
 }
 

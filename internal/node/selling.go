@@ -46,6 +46,7 @@ func (t *SaleLog) watchRelays(ctx context.Context, pool *relay.Pool) error {
 	told := map[string]relay.State{}
 	tick := time.NewTicker(relayLook)
 	defer tick.Stop()
+
 	for {
 		for _, st := range pool.Status() {
 			t.relay(told, st)
@@ -62,6 +63,7 @@ func (t *SaleLog) relay(told map[string]relay.State, st relay.Status) {
 	if told[st.URL] == st.State {
 		return
 	}
+
 	switch st.State {
 	case relay.StateConnected:
 		t.say("connected to %s", st.URL)
@@ -70,6 +72,7 @@ func (t *SaleLog) relay(told map[string]relay.State, st relay.Status) {
 	default: // on the way to one of these
 		return
 	}
+
 	told[st.URL] = st.State
 }
 

@@ -32,6 +32,7 @@ func WriteSetup(dir string, set config.Setup) (made []string, err error) {
 		}
 		conf, err = config.Parse(text, file)
 	}
+
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +42,14 @@ func WriteSetup(dir string, set config.Setup) (made []string, err error) {
 	if keep {
 		return made, nil
 	}
+
 	switch err := os.Rename(file, file+".old"); {
 	case err == nil:
 		made = append(made, file+".old (what "+file+" was)")
 	case !errors.Is(err, fs.ErrNotExist):
 		return made, err
 	}
+
 	return append(made, file), os.WriteFile(file, text, 0o600)
 }
 
@@ -62,6 +65,7 @@ func makeSecrets(dir string, c *config.Config, list map[string]string) (made []s
 		{c.Identity.BuyerKeyFile, keys.KeyMaker(c, "buyer", list["buyer"])},
 		{c.Identity.RootSecretFile, func(path string) error { return newRootSecret(c, path) }},
 	}
+
 	folders := []string{dir}
 	for _, w := range []config.Wallet{c.Provider.Wallet, c.Buyer.Wallet} {
 		switch w.Backend {
@@ -73,14 +77,17 @@ func makeSecrets(dir string, c *config.Config, list map[string]string) (made []s
 			folders = append(folders, filepath.Dir(c.Path(w.LND.MacaroonFile)))
 		}
 	}
+
 	for _, s := range want {
 		folders = append(folders, filepath.Dir(c.Path(s.file)))
 	}
+
 	for _, folder := range folders {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, s := range want {
 		_, err := os.Lstat(c.Path(s.file))
 		if !errors.Is(err, fs.ErrNotExist) || s.file == "" {
@@ -89,12 +96,14 @@ func makeSecrets(dir string, c *config.Config, list map[string]string) (made []s
 		if err := s.make(c.Path(s.file)); err != nil {
 			return made, err
 		}
+
 		name := s.file
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(dir, name)
 		}
 		made = append(made, name)
 	}
+
 	return made, nil
 }
 

@@ -72,6 +72,7 @@ func newStock(c *Node, agents *host.Host, sup *supervisor.Supervisor, routes map
 			s.toolchain = sandbox.HostChanged
 		}
 	}
+
 	if len(s.models) == 0 {
 		return s, nil
 	}
@@ -102,8 +103,10 @@ func (s *stock) why(schemaID string) string {
 	if why, _ := s.tool(schemaID); why != "" {
 		return why
 	}
+
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.models[schemaID] && s.down != "" {
 		return "the model's endpoint: " + s.down
 	}
@@ -137,21 +140,25 @@ func (s *stock) tool(schemaID string) (why string, unfit bool) {
 	if to.agent == agentsandbox.ID && s.onOtherTools() {
 		return "the host's toolchain has changed since the node started, so jobs would not run on the one that is announced: start the node again", false
 	}
+
 	tools, err := s.sup.Tools(to.agent)
 	if err != nil {
 		return "agent " + to.agent + " does not run" + s.reason(to.agent), false
 	}
+
 	for _, st := range s.sup.Status() {
 		if st.ID == to.agent && st.State != supervisor.StateRunning {
 			return strings.TrimSuffix(fmt.Sprintf("agent %s is %s: %s", to.agent, st.State, st.Reason), ": "), false
 		}
 	}
+
 	for _, t := range tools {
 		if t.Name == to.tool && t.Routable {
 			why := s.misfit(to.schema, to.agent+"/"+to.tool, t)
 			return why, why != ""
 		}
 	}
+
 	return to.agent + " has not registered " + to.tool, false
 }
 
@@ -190,6 +197,7 @@ func (s *stock) reason(agent string) string {
 func (s *stock) misfit(job *schemas.Schema, id string, t supervisor.ToolInfo) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	key := string(job.ID) + "\n" + string(t.InputSchema) + "\n" + string(t.OutputSchema)
 	if why, known := s.fits[key]; known {
 		return why
@@ -231,6 +239,7 @@ func (s *stock) offers() []observe.Offer {
 // go on, and what cannot be done is withdrawn.
 func (s *stock) check(ctx context.Context, open int) error {
 	s.askModel(ctx)
+
 	var bad error
 	withdrawn := 0
 	for _, id := range slices.Sorted(maps.Keys(s.routes)) {
@@ -243,6 +252,7 @@ func (s *stock) check(ctx context.Context, open int) error {
 			withdrawn++
 		}
 	}
+
 	if bad == nil && withdrawn == len(s.routes) {
 		id := slices.Sorted(maps.Keys(s.routes))[0]
 		bad = advice.Usage(s.hint(id), "%s is on offer, and %s cannot be called: %s", id, s.routes[id].agent+"/"+s.routes[id].tool, s.why(id))
@@ -250,6 +260,7 @@ func (s *stock) check(ctx context.Context, open int) error {
 			bad = advice.Usage(wallets.UnpaidHint, "%s is on offer, and cannot be sold: %s", id, why)
 		}
 	}
+
 	if bad != nil && open == 0 {
 		return bad
 	}
@@ -294,11 +305,13 @@ func (s *stock) askModel(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+
 	if ctx.Err() != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	s.down = ""
 	if err != nil {
 		s.down = err.Error()
@@ -310,11 +323,14 @@ func (s *stock) askModel(ctx context.Context) {
 func (s *stock) serve(ctx context.Context) error {
 	tick := time.NewTicker(stockLook)
 	defer tick.Stop()
+
 	var wg sync.WaitGroup
 	defer wg.Wait()
+
 	wg.Go(func() {
 		slow := time.NewTicker(modelLook)
 		defer slow.Stop()
+
 		for {
 			select {
 			case <-slow.C:
@@ -326,6 +342,7 @@ func (s *stock) serve(ctx context.Context) error {
 			s.agents.StartAll(ctx)
 		}
 	})
+
 	for {
 		select {
 		case <-tick.C:

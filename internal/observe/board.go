@@ -71,6 +71,7 @@ func (b *Board) Offer(offers []provider.Offer, relays []string) {
 		b.m.published.WithLabelValues(relay, publishedOK)
 		b.m.published.WithLabelValues(relay, publishedNot)
 	}
+
 	for _, o := range offers {
 		b.m.runs.WithLabelValues(o.SchemaID, runOK)
 		for _, mode := range o.Modes {
@@ -91,6 +92,7 @@ func (b *Board) Seed(ctx context.Context, s provider.Store) error {
 	if err != nil {
 		return fmt.Errorf("list open jobs: %w", err)
 	}
+
 	for _, id := range ids {
 		j, err := s.Job(ctx, id)
 		if err != nil {
@@ -104,6 +106,7 @@ func (b *Board) Seed(ctx context.Context, s provider.Store) error {
 		b.open[id] = open
 		b.mu.Unlock()
 	}
+
 	return nil
 }
 
@@ -249,6 +252,7 @@ func (b *Board) end(id string, to provider.State, code provider.Code) {
 	case provider.StateExpired:
 		b.totals.Expired++
 	}
+
 	j := b.move(id, to)
 	if j == nil {
 		return

@@ -112,12 +112,14 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, check := range s.Checks {
 		gauge(c.ready, oneIf(check.OK), check.Name)
 	}
+
 	open := map[[2]string]float64{}
 	for _, o := range c.node.cfg.Board.offers {
 		for state := range phases {
 			open[[2]string{o.SchemaID, string(state)}] = 0
 		}
 	}
+
 	for _, j := range s.Open {
 		open[[2]string{j.Schema, string(j.State)}]++
 	}
@@ -130,17 +132,20 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(c.outbox, float64(s.Outbox))
 	gauge(c.disk, float64(s.DiskFreeBytes))
+
 	for _, r := range s.Relays {
 		gauge(c.connected, oneIf(r.State == relay.StateConnected), r.URL)
 		counter(c.connects, float64(r.Connects), r.URL)
 		counter(c.received, float64(r.Received), r.URL)
 		counter(c.rejected, float64(r.Rejected), r.URL)
 	}
+
 	for _, a := range s.Agents {
 		gauge(c.agentUp, oneIf(a.State == supervisor.StateRunning), a.ID)
 		counter(c.restarts, float64(a.Restarts), a.ID)
 		gauge(c.inflight, float64(a.Inflight), a.ID)
 	}
+
 	for _, o := range s.Offers {
 		gauge(c.offered, oneIf(o.Withdrawn == ""), o.Schema)
 	}

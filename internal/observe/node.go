@@ -122,21 +122,25 @@ func (n *Node) Probe(ctx context.Context) error {
 func (n *Node) probe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
+
 	wallet := Check{Name: "wallet", OK: true, Detail: "answers"}
 	if n.cfg.Wallet == nil {
 		wallet.Detail = "none: only free jobs"
 	} else if err := n.cfg.Wallet(ctx); err != nil {
 		wallet.OK, wallet.Detail = false, err.Error()
 	}
+
 	var balance *int64 // unknown rather than old
 	if n.cfg.Balance != nil {
 		if msats, err := n.cfg.Balance(ctx); err == nil {
 			balance = &msats
 		}
 	}
+
 	outbox, err := n.cfg.Outbox(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
+
 	n.wallet, n.balance = wallet, balance
 	if err == nil {
 		n.outbox = outbox
@@ -172,6 +176,7 @@ func (n *Node) State() State {
 		}
 		s.Checks = append(s.Checks, c)
 	}
+
 	if n.cfg.Signer != nil {
 		s.Checks = append(s.Checks, relayCheck("signer", n.cfg.Signer()))
 	}

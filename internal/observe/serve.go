@@ -79,6 +79,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...n
 	}
 	var g errgroup.Group
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+
 	for _, ln := range listeners {
 		g.Go(func() error {
 			if err := srv.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -88,6 +89,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...n
 			return nil
 		})
 	}
+
 	err := g.Wait()
 	stop()
 	return err

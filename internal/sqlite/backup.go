@@ -32,6 +32,7 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 	if err != nil {
 		return err
 	}
+
 	// A fresh name, because a partial file of that name may belong to another backup.
 	f, err := os.CreateTemp(filepath.Dir(dest), filepath.Base(dest)+".*.partial")
 	if err != nil {
@@ -40,16 +41,19 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 	part := f.Name()
 	defer os.Remove(part)
 	defer f.Close()
+
 	if err := db.copyTo(ctx, f); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	if err := checkFile(ctx, part); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+
 	// Link refuses an existing name; a rename would replace it.
 	if err := os.Link(part, dest); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
+
 	return syncDir(filepath.Dir(dest))
 }
 
@@ -74,6 +78,7 @@ func checkFile(ctx context.Context, path string) error {
 		return err
 	}
 	defer pool.Close()
+
 	var verdict string
 	if err := pool.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
 		return fmt.Errorf("integrity check: %w", err)
@@ -81,6 +86,7 @@ func checkFile(ctx context.Context, path string) error {
 	if verdict != "ok" {
 		return fmt.Errorf("%w: %s", ErrCorrupt, verdict)
 	}
+
 	return nil
 }
 
@@ -114,6 +120,7 @@ func checkBackup(ctx context.Context, path string, opt Options, foreign []string
 			return fmt.Errorf("%w: it has %s", ErrForeign, table)
 		}
 	}
+
 	return nil
 }
 
@@ -201,13 +208,16 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	if err := checkBackup(ctx, backup, opt, foreign); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
+
 	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, lock.release()) }()
+
 	part := path + ".partial"
 	defer os.Remove(part)
+
 	if err := copyFile(part, backup); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
@@ -220,6 +230,7 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	if err := os.Rename(part, path); err != nil {
 		return kept, fmt.Errorf("restore: %w", err)
 	}
+
 	return kept, syncDir(filepath.Dir(path))
 }
 
@@ -243,6 +254,7 @@ func moveAway(path string) (dir string, err error) {
 	if dir, err = os.MkdirTemp(filepath.Dir(path), "before-restore-"); err != nil {
 		return "", err
 	}
+
 	for _, suffix := range []string{"-wal", "-shm", ""} {
 		err := os.Rename(path+suffix, filepath.Join(dir, filepath.Base(path)+suffix))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -43,6 +43,7 @@ func pragmas(readOnly bool) []pragma {
 		// A reader cannot set the journal mode, so it only checks it.
 		return append(list, pragma{"", "journal_mode", "", "wal"}, pragma{"_query_only", "query_only", "1", "1"})
 	}
+
 	return append(
 		list,
 		pragma{"_journal_mode", "journal_mode", "WAL", "wal"},
@@ -61,6 +62,7 @@ func pragmas(readOnly bool) []pragma {
 func dsn(path string, readOnly bool) string {
 	q := url.Values{}
 	q.Set("mode", "rw")
+
 	// The writer needs no mutex of SQLite, because one goroutine at a time uses it and
 	// closes its statements. A reader needs one, because the end of its context closes
 	// its rows from another goroutine.
@@ -69,13 +71,16 @@ func dsn(path string, readOnly bool) string {
 		q.Set("mode", "ro")
 		q.Set("_mutex", "full")
 	}
+
 	q.Set("_txlock", "immediate")
 	q.Set("_stmt_cache_size", strconv.Itoa(stmtCache))
+
 	for _, p := range pragmas(readOnly) {
 		if p.param != "" {
 			q.Set(p.param, p.set)
 		}
 	}
+
 	return uri(path) + "?" + q.Encode()
 }
 
@@ -110,6 +115,7 @@ func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
 		_ = sc.Close()
 		return nil, fmt.Errorf("open database %s: %w", db.path, err)
 	}
+
 	return c, nil
 }
 

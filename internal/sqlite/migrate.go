@@ -18,6 +18,7 @@ func (db *DB) migrate(opt Options) error {
 			db.log.Warn("database is being migrated: a large one takes minutes", "path", db.path, "version", version, "of", opt.last())
 		}
 	}
+
 	for {
 		done, err := db.migrateNext(opt, announce)
 		if err != nil || done {
@@ -39,6 +40,7 @@ func (db *DB) migrateNext(opt Options, announce func(version int)) (done bool, e
 			_ = c.exec("ROLLBACK") // err is the error that counts
 		}
 	}()
+
 	version, err := c.version(context.Background())
 	if err != nil {
 		return false, err
@@ -61,6 +63,7 @@ func (db *DB) migrateNext(opt Options, announce func(version int)) (done bool, e
 	if err := c.exec("COMMIT"); err != nil {
 		return false, fmt.Errorf("migrate: %w", err)
 	}
+
 	db.log.Info("database migrated", "path", db.path, "version", next)
 	return false, nil
 }
@@ -77,6 +80,7 @@ func (db *DB) reportProgress(version, of int) (stop func()) {
 	reporter.Go(func() {
 		tick := time.NewTicker(progressInterval)
 		defer tick.Stop()
+
 		for {
 			select {
 			case <-tick.C:

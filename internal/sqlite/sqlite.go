@@ -128,6 +128,7 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 				return err
 			}
 		}
+
 		if err := createFile(db.path); err != nil {
 			return err
 		}
@@ -138,6 +139,7 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 			return err
 		}
 	}
+
 	for range maxReaders {
 		c, err := db.connect(ctx, true)
 		if err != nil {
@@ -145,6 +147,7 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 		}
 		db.readers <- c
 	}
+
 	if opt.ReadOnly {
 		err := db.checkVersion(ctx, opt)
 		if opt.Old && (errors.Is(err, ErrTooOld) || errors.Is(err, ErrUnreleased)) {
@@ -205,11 +208,13 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	select {
 	case <-db.closed:
 		return ErrClosed
 	default:
 	}
+
 	var c *conn
 	select {
 	case c = <-db.readers:
@@ -218,6 +223,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	defer func() { db.readers <- c }()
 	if err := c.command("BEGIN"); err != nil {
 		return fmt.Errorf("begin read: %w", err)
@@ -230,6 +236,7 @@ func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) (err error) {
 			err = fmt.Errorf("end read: %w", rerr)
 		}
 	}()
+
 	return fn(tx)
 }
 
@@ -258,6 +265,7 @@ func (db *DB) release() error {
 	if db.writer != nil {
 		errs = append(errs, db.writer.close())
 	}
+
 	// The writer goes last, because only it can checkpoint the log into the file.
 	for _, p := range slices.Backward(db.pools) {
 		errs = append(errs, p.Close())

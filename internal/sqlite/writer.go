@@ -43,16 +43,19 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 	if db.writer == nil {
 		return ErrReadOnly
 	}
+
 	select {
 	case db.turn <- struct{}{}:
 		return db.lead(fn)
 	default:
 	}
+
 	u := &update{
 		granted:  make(chan grant, 1),
 		finished: make(chan error, 1),
 		done:     make(chan error, 1),
 	}
+
 	select {
 	case db.turn <- struct{}{}:
 		return db.lead(fn)
@@ -69,11 +72,13 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 // gives back the turn, which the caller must hold.
 func (db *DB) lead(fn func(tx *Tx) error) error {
 	defer func() { <-db.turn }()
+
 	select {
 	case <-db.closed:
 		return ErrClosed
 	default:
 	}
+
 	if err := db.Err(); err != nil {
 		return err
 	}
@@ -83,6 +88,7 @@ func (db *DB) lead(fn func(tx *Tx) error) error {
 	if err := db.runFirst(fn); err != nil {
 		return err
 	}
+
 	return db.commitGroup()
 }
 
@@ -99,6 +105,7 @@ func (db *DB) runFirst(fn func(tx *Tx) error) (err error) {
 			err = rerr
 		}
 	}()
+
 	err = fn(tx)
 	kept = err == nil
 	return err
@@ -114,6 +121,7 @@ func (db *DB) commitGroup() error {
 	if !db.writer.inTx() { // a savepoint would begin a transaction, and its release commit it
 		return db.end(kept, ErrTxDone)
 	}
+
 	// Goroutines that are about to write get the chance to join. Yielding costs far
 	// less than a second commit.
 	runtime.Gosched()
@@ -128,6 +136,7 @@ func (db *DB) commitGroup() error {
 			kept++
 		}
 	}
+
 	err = db.end(kept, err)
 	for _, u := range members {
 		u.done <- err
@@ -196,6 +205,7 @@ func (db *DB) runOne(u *update) (kept bool, err error) {
 		}
 		return false, nil
 	}
+
 	if err := db.writer.command("RELEASE u"); err != nil {
 		return false, err
 	}
@@ -211,6 +221,7 @@ func (db *DB) end(kept uint64, failure error) error {
 			return nil
 		}
 	}
+
 	if failure == nil {
 		failure = db.writer.command("COMMIT")
 	}

@@ -65,12 +65,14 @@ func (w *Wallet) SignRequest(ctx context.Context, want payments.NewInvoice, addr
 		}
 		request, err = raw.GetPaymentRequest(), lookupErr
 	}
+
 	if err != nil {
 		return "", err
 	}
 	if err := checkInvoice(request, hash, want, node); err != nil {
 		return "", err
 	}
+
 	return request, w.CancelInvoice(ctx, hash)
 }
 
@@ -84,6 +86,7 @@ func (w *Wallet) Received(ctx context.Context, since int64) (outputs []ChainOutp
 	reply, err := call(ctx, w, rpcGetTransactions, w.ln.GetTransactions, &lnrpc.GetTransactionsRequest{
 		StartHeight: int32(max(0, since)), EndHeight: -1,
 	})
+
 	for _, tx := range reply.GetTransactions() {
 		for _, o := range tx.OutputDetails {
 			if !o.IsOurAddress {
@@ -95,6 +98,7 @@ func (w *Wallet) Received(ctx context.Context, since int64) (outputs []ChainOutp
 			})
 		}
 	}
+
 	return outputs, int64(info.BlockHeight), err
 }
 
@@ -147,6 +151,7 @@ func (w *Wallet) Release(ctx context.Context, lease [32]byte) error {
 	if err != nil {
 		return err
 	}
+
 	for _, l := range reply.LockedUtxos {
 		if !bytes.Equal(l.Id, lease[:]) {
 			continue

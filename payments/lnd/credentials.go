@@ -64,6 +64,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+
 	content, err := io.ReadAll(io.LimitReader(f, maxCredential+1))
 	switch {
 	case err != nil:
@@ -73,5 +74,6 @@ func readBounded(path string) ([]byte, error) {
 	case len(content) > maxCredential:
 		return nil, errors.New(path + " is too large")
 	}
+
 	return content, nil
 }

@@ -92,6 +92,7 @@ func (w *Wallet) fail(ctx context.Context, rpc string, err error) error {
 		e.Kind = payments.ErrWalletUnavailable
 		return e
 	}
+
 	message := status.Convert(err).Message()
 	switch status.Code(err) {
 	case codes.Unavailable:
@@ -114,6 +115,7 @@ func (w *Wallet) fail(ctx context.Context, rpc string, err error) error {
 			}
 		}
 	}
+
 	if errors.Is(e.Kind, payments.ErrUnauthorized) && e.Hint == "" {
 		e.Hint = "the macaroon lacks a permission: bake one that has uri:" + rpc
 	}

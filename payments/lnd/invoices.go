@@ -42,9 +42,11 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 			AmountMsats: want.AmountMsats, State: payments.InvoiceOpen,
 		}, nil
 	}
+
 	if !answered(err) {
 		return payments.Invoice{}, err
 	}
+
 	// lnd has no code for a duplicate. Looking is surer than reading its words.
 	raw, lookupErr := w.lookup(ctx, hash)
 	if lookupErr != nil {
@@ -53,6 +55,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 		}
 		return payments.Invoice{}, lookupErr
 	}
+
 	// A hold invoice has no preimage until it is settled.
 	if open := raw.State != lnrpc.Invoice_SETTLED; open && isHold(raw) != want.Hold {
 		return payments.Invoice{}, fmt.Errorf("%w: %s: one is a hold invoice, one is not", payments.ErrInvoiceMismatch, hash)
@@ -60,6 +63,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 	if err := checkInvoice(raw.PaymentRequest, hash, want, node); err != nil {
 		return payments.Invoice{}, err
 	}
+
 	return w.invoice(ctx, hash, raw)
 }
 
@@ -84,6 +88,7 @@ func checkInvoice(request string, hash payments.Hash, want payments.NewInvoice, 
 	if err != nil {
 		return fmt.Errorf("%w: lnd's invoice: %w", payments.ErrInvoiceMismatch, err)
 	}
+
 	var differs string
 	switch {
 	case got.PaymentHash != hash:
@@ -101,6 +106,7 @@ func checkInvoice(request string, hash payments.Hash, want payments.NewInvoice, 
 	default:
 		return nil
 	}
+
 	return fmt.Errorf("%w: %s: other %s", payments.ErrInvoiceMismatch, hash, differs)
 }
 
@@ -147,6 +153,7 @@ func (w *Wallet) invoice(ctx context.Context, hash payments.Hash, raw *lnrpc.Inv
 	default:
 		err = fmt.Errorf("%w: lnd tells the unknown state %d of invoice %s", payments.ErrUnsupported, raw.State, hash)
 	}
+
 	return inv, err
 }
 
@@ -156,6 +163,7 @@ func (w *Wallet) settleBy(ctx context.Context, raw *lnrpc.Invoice) (time.Time, e
 	if err != nil {
 		return time.Time{}, err
 	}
+
 	// Without a known expiry there is no time at all.
 	lowest := int64(info.BlockHeight)
 	found := false
@@ -167,7 +175,9 @@ func (w *Wallet) settleBy(ctx context.Context, raw *lnrpc.Invoice) (time.Time, e
 			lowest, found = expiry, true
 		}
 	}
+
 	blocks := lowest - holdDeadlineBlocks - int64(w.cfg.SettleMarginBlocks) - int64(info.BlockHeight)
+
 	// The longest time lock that lnd accepts is 2016 blocks.
 	blocks = min(max(blocks, 0), 2016)
 	return time.Now().UTC().Add(time.Duration(blocks) * w.cfg.BlockTime), nil
@@ -180,11 +190,13 @@ func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.
 	inv.SettledAt = time.Unix(raw.SettleDate, 0).UTC()
 	inv.PaidMsats = raw.AmtPaidMsat
 	inv.Final = true
+
 	var kept int
 	for _, htlc := range raw.Htlcs {
 		if htlc.State != lnrpc.InvoiceHTLCState_SETTLED {
 			continue
 		}
+
 		switch resolution, err := w.resolution(ctx, htlc); {
 		case err != nil:
 			return err
@@ -197,6 +209,7 @@ func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.
 			kept++
 		}
 	}
+
 	inv.PaidMsats = max(0, inv.PaidMsats-inv.LostMsats)
 	switch {
 	case kept > 0:
@@ -205,6 +218,7 @@ func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.
 	default:
 		inv.Final = false // settled by nothing: lnd does not know yet
 	}
+
 	return nil
 }
 
@@ -222,6 +236,7 @@ func (w *Wallet) resolution(ctx context.Context, htlc *lnrpc.InvoiceHTLC) (htlcR
 	reply, err := call(ctx, w, rpcHTLCResolution, w.ln.LookupHtlcResolution, &lnrpc.LookupHtlcResolutionRequest{
 		ChanId: htlc.ChanId, HtlcIndex: htlc.HtlcIndex,
 	})
+
 	switch {
 	case err == nil && reply.Settled:
 		return htlcPaid, nil
@@ -232,6 +247,7 @@ func (w *Wallet) resolution(ctx context.Context, htlc *lnrpc.InvoiceHTLC) (htlcR
 	case errors.Is(err, payments.ErrUnsupported), strings.Contains(err.Error(), "--store-final-htlc-resolutions"):
 		return htlcPaid, nil
 	}
+
 	return htlcPending, err
 }
 
@@ -280,6 +296,7 @@ func (w *Wallet) afterRefusal(ctx context.Context, hash payments.Hash, want paym
 	case inv.State == payments.InvoiceOpen:
 		return fmt.Errorf("%w: %w", payments.ErrNotHeld, refusal)
 	}
+
 	return refusal
 }
 

@@ -140,6 +140,7 @@ func Open(cfg Config) (*Wallet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to lnd at %s: %w", cfg.Address, err)
 	}
+
 	return &Wallet{
 		cfg: cfg, conn: conn,
 		ln:       lnrpc.NewLightningClient(conn),
@@ -163,6 +164,7 @@ func (w *Wallet) Node(ctx context.Context) (payments.Node, error) {
 	if len(info.Chains) != 1 {
 		return payments.Node{}, fmt.Errorf("%w: lnd names %d chains", payments.ErrWrongNetwork, len(info.Chains))
 	}
+
 	network, err := payments.ParseNetwork(info.Chains[0].Network)
 	if err != nil {
 		return payments.Node{}, err
@@ -173,6 +175,7 @@ func (w *Wallet) Node(ctx context.Context) (payments.Node, error) {
 			Hint: fmt.Sprintf("lnd at %s is on %s, the configuration says %s", w.cfg.Address, network, w.cfg.Network),
 		}
 	}
+
 	node := payments.Node{PubKey: info.IdentityPubkey, Network: network, Alias: info.Alias}
 	w.mu.Lock()
 	w.node = node

@@ -40,6 +40,7 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	if pay.Timeout == 0 {
 		pay.Timeout = defaultPayTimeout
 	}
+
 	// Asking first costs little, and tells a node that is down apart from one
 	// that went away with our payment.
 	known, err := w.track(ctx, inv.PaymentHash)
@@ -49,6 +50,7 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	case err != nil && !errors.Is(err, payments.ErrNotFound):
 		return err
 	}
+
 	return w.send(ctx, known, pay, inv)
 }
 
@@ -68,6 +70,7 @@ func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoic
 	if pay.Timeout < 0 {
 		return nil, fmt.Errorf("%w: negative timeout", payments.ErrBadRequest)
 	}
+
 	node, err := w.knownNode(ctx)
 	if err != nil {
 		return nil, err
@@ -78,6 +81,7 @@ func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoic
 	if inv.Payee == node.PubKey {
 		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
 	}
+
 	return inv, nil
 }
 
@@ -87,6 +91,7 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 	hash := inv.PaymentHash
 	limited, cancel := context.WithTimeout(ctx, pay.Timeout+w.cfg.CallTimeout)
 	defer cancel()
+
 	stream, err := w.router.SendPaymentV2(limited, &routerrpc.SendPaymentRequest{
 		PaymentRequest: pay.BOLT11,
 		FeeLimitMsat:   pay.FeeLimitMsats,
@@ -101,6 +106,7 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 	if err != nil {
 		return w.afterSend(ctx, before, pay, hash, w.fail(ctx, rpcSendPayment, err))
 	}
+
 	update, err := untilBegun(stream)
 	switch {
 	case err != nil:
@@ -108,6 +114,7 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 	case update.Status == lnrpc.Payment_FAILED:
 		return failed(update, pay)
 	}
+
 	return nil
 }
 
@@ -116,6 +123,7 @@ func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payme
 	known, err := w.track(ctx, hash)
 	nothingNew := errors.Is(err, payments.ErrNotFound) ||
 		err == nil && before != nil && known.PaymentIndex == before.PaymentIndex
+
 	switch {
 	case nothingNew && refused(sendErr):
 		return sendErr // lnd said no, and it has no such payment
@@ -137,18 +145,22 @@ func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pa
 	if begun(known) {
 		return nil
 	}
+
 	limited, cancel := context.WithTimeout(ctx, pay.Timeout+w.cfg.CallTimeout)
 	defer cancel()
+
 	stream, err := w.router.TrackPaymentV2(limited, &routerrpc.TrackPaymentRequest{PaymentHash: hash[:]})
 	if err == nil {
 		known, err = untilBegun(stream)
 	}
+
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, w.fail(ctx, rpcTrackPayment, err))
 	case known.Status == lnrpc.Payment_FAILED:
 		return failed(known, pay)
 	}
+
 	return nil
 }
 
@@ -178,12 +190,14 @@ func begun(p *lnrpc.Payment) bool {
 	if p.Status != lnrpc.Payment_IN_FLIGHT {
 		return false
 	}
+
 	var sent int64
 	for _, attempt := range p.Htlcs {
 		if attempt.Status != lnrpc.HTLCAttempt_FAILED {
 			sent += attempt.GetRoute().GetTotalAmtMsat() - attempt.GetRoute().GetTotalFeesMsat()
 		}
 	}
+
 	return sent > 0 && sent >= p.ValueMsat
 }
 
@@ -200,6 +214,7 @@ func failed(p *lnrpc.Payment, pay payments.Pay) error {
 		e.Kind = payments.ErrInvoiceCanceled
 		e.Hint = "the payee refuses: the invoice is canceled, expired or unknown there"
 	}
+
 	return fmt.Errorf("%w: %s", e, reason(p))
 }
 
@@ -217,5 +232,6 @@ func reason(p *lnrpc.Payment) string {
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_CANCELED:
 		return "canceled"
 	}
+
 	return "error"
 }

@@ -187,6 +187,7 @@ func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 	case rpcGetTransaction:
 		_, err = call(ctx, w, uri, w.wallet.GetTransaction, &walletrpc.GetTransactionRequest{})
 	}
+
 	return err
 }
 

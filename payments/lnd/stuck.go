@@ -33,6 +33,7 @@ func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.
 		w.cfg.Log.Debug("look for a payment in the channels", "payment_hash", hash.String(), "error", err)
 		return ""
 	}
+
 	until, away := uint32(0), ""
 	for _, channel := range reply.Channels {
 		for _, htlc := range channel.PendingHtlcs {
@@ -45,6 +46,7 @@ func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.
 			}
 		}
 	}
+
 	return heldUntil(until, away)
 }
 

@@ -39,6 +39,7 @@ func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 		if refused(err) {
 			return payments.Payment{}, unknownUnlessAnswered(err)
 		}
+
 		if ctx.Err() == nil {
 			w.cfg.Log.Warn("payment tracking interrupted", "payment_hash", hash.String(), "error", err)
 		}
@@ -68,10 +69,12 @@ func (w *Wallet) track(ctx context.Context, hash payments.Hash) (*lnrpc.Payment,
 func (w *Wallet) trackToEnd(ctx context.Context, hash payments.Hash) (*lnrpc.Payment, error) {
 	streamCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	stream, err := w.router.TrackPaymentV2(streamCtx, &routerrpc.TrackPaymentRequest{PaymentHash: hash[:]})
 	if err != nil {
 		return nil, w.fail(ctx, rpcTrackPayment, err)
 	}
+
 	for {
 		raw, err := stream.Recv()
 		if err != nil {
@@ -102,6 +105,7 @@ func payment(raw *lnrpc.Payment, hash payments.Hash) (payments.Payment, error) {
 		Hash: hash, State: payments.PaymentUnknown,
 		AmountMsats: raw.ValueMsat, FeeMsats: raw.FeeMsat,
 	}
+
 	switch raw.Status {
 	case lnrpc.Payment_INITIATED, lnrpc.Payment_IN_FLIGHT:
 		p.State = payments.PaymentInFlight
@@ -114,5 +118,6 @@ func payment(raw *lnrpc.Payment, hash payments.Hash) (payments.Payment, error) {
 		}
 		p.State, p.Preimage = payments.PaymentSucceeded, preimage
 	}
+
 	return p, nil
 }

@@ -39,6 +39,7 @@ func (w *Wallet) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 	retry := w.newRetry()
 	for {
 		began := time.Now()
+
 		err := watch.connect(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -46,6 +47,7 @@ func (w *Wallet) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 		case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported):
 			return err
 		}
+
 		if time.Since(began) > steady {
 			retry = w.newRetry()
 		}
@@ -98,6 +100,7 @@ func (v *invoiceWatch) connect(ctx context.Context) error {
 	if err := c.begin(streams); err != nil {
 		return err
 	}
+
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,6 +133,7 @@ func (c *connection) begin(ctx context.Context) error {
 		}
 		c.addIndex = newest.LastIndexOffset
 	}
+
 	stream, err := w.ln.SubscribeInvoices(ctx, &lnrpc.InvoiceSubscription{AddIndex: c.addIndex, SettleIndex: c.settleIndex})
 	if err != nil {
 		return w.fail(ctx, rpcSubscribe, err)
@@ -180,6 +184,7 @@ func (c *connection) told(ctx context.Context, invoice *lnrpc.Invoice) {
 		c.group.Go(func() { c.follow(ctx, hash) })
 		return
 	}
+
 	c.hint(hash)
 }
 
@@ -196,6 +201,7 @@ func (c *connection) follow(ctx context.Context, hash payments.Hash) {
 			return
 		}
 	}
+
 	err = c.wallet.fail(ctx, rpcSubscribeSingle, err)
 	if errors.Is(err, payments.ErrNotFound) { // lnd was told to forget canceled invoices
 		c.send(ctx, signal{changed: hash, ended: true})

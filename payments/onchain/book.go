@@ -132,6 +132,7 @@ func (b *Book) requests(ctx context.Context, where string, args ...any) (list []
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			r, err := scanRequest(rows)
 			if err != nil {
@@ -139,6 +140,7 @@ func (b *Book) requests(ctx context.Context, where string, args ...any) (list []
 			}
 			list = append(list, r)
 		}
+
 		return rows.Err()
 	})
 	if err != nil {
@@ -233,12 +235,14 @@ func (b *Book) send(ctx context.Context, hash payments.Hash) (s send, err error)
 			Scan(&s.bolt11, &s.label, &s.msats, &s.sats, &s.feeSats, &s.txid, &s.vout, &s.raw, &at, &s.finished)
 	})
 	s.at = time.UnixMilli(at).UTC()
+
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return s, fmt.Errorf("%w: nothing was sent for %s", payments.ErrNotFound, hash)
 	case err != nil:
 		return s, fmt.Errorf("read payment on the chain: %w", err)
 	}
+
 	return s, nil
 }
 

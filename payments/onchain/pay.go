@@ -33,22 +33,26 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	if err != nil {
 		return err
 	}
+
 	select { // two at once would lease for one and the same payment
 	case w.sends <- struct{}{}:
 		defer func() { <-w.sends }()
 	case <-ctx.Done():
 		return fmt.Errorf("begin payment: %w", ctx.Err())
 	}
+
 	s, err := w.cfg.Book.send(ctx, to.hash)
 	if errors.Is(err, payments.ErrNotFound) {
 		s, err = w.sign(ctx, to, pay)
 	}
+
 	switch {
 	case err != nil:
 		return err
 	case s.bolt11 != pay.BOLT11:
 		return fmt.Errorf("%w: %s is paid by another text", payments.ErrAlreadyPaid, to.hash)
 	}
+
 	return w.publish(ctx, s)
 }
 
@@ -61,11 +65,13 @@ func (w *Wallet) sign(ctx context.Context, to target, pay payments.Pay) (send, e
 	if !to.expires.IsZero() && !time.Now().Before(to.expires) {
 		return send{}, fmt.Errorf("%w: %s", payments.ErrExpired, to.hash)
 	}
+
 	rate, err := w.feeRate(ctx)
 	if err != nil {
 		return send{}, err
 	}
 	lease := sha256.Sum256(append([]byte("lightwork/lease/v1"), to.hash[:]...))
+
 	// Of an attempt that died before its transaction was written down, and so was
 	// published by nobody.
 	if err := w.cfg.Chain.Release(ctx, lease); err != nil {
@@ -87,6 +93,7 @@ func (w *Wallet) sign(ctx context.Context, to target, pay payments.Pay) (send, e
 	if err := w.cfg.Book.addSend(ctx, s); err != nil {
 		return send{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 	}
+
 	return w.cfg.Book.send(ctx, to.hash)
 }
 
@@ -110,11 +117,13 @@ func findOutput(raw []byte, to bolt11.Fallback, sats int64) (txid string, index 
 	if err := tx.Deserialize(bytes.NewReader(raw)); err != nil {
 		return "", 0, fmt.Errorf("%w: lnd's transaction: %w", payments.ErrUnsupported, err)
 	}
+
 	for i, out := range tx.TxOut {
 		if out.Value == sats && bytes.Equal(out.PkScript, script) {
 			return tx.TxHash().String(), uint32(i), nil
 		}
 	}
+
 	return "", 0, fmt.Errorf("%w: lnd's transaction does not pay the address", payments.ErrInvoiceMismatch)
 }
 
@@ -149,6 +158,7 @@ func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payment
 		p.State = payments.PaymentSucceeded
 		return p, nil
 	}
+
 	tx, err := w.cfg.Chain.Transaction(ctx, s.txid)
 	switch {
 	case errors.Is(err, payments.ErrNotFound):
@@ -161,6 +171,7 @@ func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payment
 	case tx.Confirmations == 0 && time.Since(s.at) > warnAfter:
 		p.Warning = "transaction " + s.txid + " is in no block yet; lncli wallet bumpfee makes it quicker"
 	}
+
 	return p, nil
 }
 
@@ -168,6 +179,7 @@ func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payment
 func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	tick := time.NewTicker(w.cfg.PollEvery)
 	defer tick.Stop()
+
 	for {
 		p, err := w.LookupPayment(ctx, hash)
 		if err != nil && !errors.Is(err, payments.ErrUnknownOutcome) || p.State.Terminal() {

@@ -35,12 +35,14 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 	if _, err := satsFor(want.AmountMsats); err != nil {
 		return payments.Invoice{}, err
 	}
+
 	// The preimage has no part in this rail, and lnd is not to have it.
 	want.PaymentHash, want.Preimage, want.Hold = hash, payments.Preimage{}, true
 	r, err := w.cfg.Book.request(ctx, hash)
 	if errors.Is(err, payments.ErrNotFound) {
 		r, err = w.newRequest(ctx, want)
 	}
+
 	switch {
 	case err != nil:
 		return payments.Invoice{}, err
@@ -55,6 +57,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 			return payments.Invoice{}, err
 		}
 	}
+
 	return w.LookupInvoice(ctx, hash)
 }
 
@@ -71,6 +74,7 @@ func (w *Wallet) newRequest(ctx context.Context, want payments.NewInvoice) (requ
 	if err := w.cfg.Book.addRequest(ctx, request{want: want, address: address, height: height}); err != nil {
 		return request{}, err
 	}
+
 	return w.cfg.Book.request(ctx, want.PaymentHash) // another may have been first
 }
 
@@ -105,6 +109,7 @@ func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payment
 	if r.final != nil {
 		return r.invoice(), nil
 	}
+
 	outputs, height, err := w.cfg.Chain.Received(ctx, r.height-deepest)
 	if err != nil {
 		return payments.Invoice{}, err
@@ -121,6 +126,7 @@ func (w *Wallet) judge(ctx context.Context, r request, outputs []lnd.ChainOutput
 	seen, confirmed := paid(r.address, outputs, 0), paid(r.address, outputs, w.cfg.Confirmations)
 	inv := r.invoice()
 	inv.PaidMsats, inv.Outpoints = seen.sats*msatsPerSat, seen.outpoints()
+
 	switch closed := r.canceled || time.Now().After(r.at.Add(r.want.Expiry)); {
 	case confirmed.sats >= need:
 		f := final{outpoints: confirmed.outpoints(), sats: confirmed.sats, height: height, at: time.Now().UTC()}
@@ -140,6 +146,7 @@ func (w *Wallet) judge(ctx context.Context, r request, outputs []lnd.ChainOutput
 	default:
 		inv.State = payments.InvoiceOpen
 	}
+
 	return inv, nil
 }
 
@@ -208,6 +215,7 @@ func (w *Wallet) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 	last := map[payments.Hash]string{}
 	tick := time.NewTicker(w.cfg.PollEvery)
 	defer tick.Stop()
+
 	for {
 		if err := w.watch(ctx, last, hint); err != nil && ctx.Err() == nil {
 			w.cfg.Log.Warn("look at the chain", "err", err)
@@ -234,17 +242,20 @@ func (w *Wallet) watch(ctx context.Context, last map[payments.Hash]string, hint 
 	if err != nil {
 		return err
 	}
+
 	// Strangers bring about requests and outputs: each is looked at once.
 	came := map[string][]lnd.ChainOutput{}
 	for _, o := range outputs {
 		came[o.Address] = append(came[o.Address], o)
 	}
+
 	for _, r := range list {
 		if r.final != nil {
 			if err := w.checkLoss(ctx, r, came[r.address]); err != nil {
 				return err
 			}
 		}
+
 		inv, err := w.judged(ctx, r, came[r.address], height)
 		if err != nil {
 			return err
@@ -257,6 +268,7 @@ func (w *Wallet) watch(ctx context.Context, last map[payments.Hash]string, hint 
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -274,12 +286,14 @@ func (w *Wallet) checkLoss(ctx context.Context, r request, outputs []lnd.ChainOu
 	if err != nil || paid(r.address, outputs, 1).sats >= need {
 		return err
 	}
+
 	// An output that went back to the mempool comes again; one that is gone, or
 	// replaced, does not.
 	if paid(r.address, outputs, 0).sats >= need {
 		w.cfg.Log.Warn("a settled payment was taken out of its block; it waits for another", "payment_hash", r.want.PaymentHash, "outpoints", r.final.outpoints)
 		return nil
 	}
+
 	w.cfg.Log.Error("LOSS: a reorganisation of the chain took a settled payment back; its job was done", "payment_hash", r.want.PaymentHash,
 		"sats", r.final.sats, "outpoints", r.final.outpoints, "hint", "ask the buyer to pay again, and raise confirmations")
 	return w.cfg.Book.lose(ctx, r.want.PaymentHash)

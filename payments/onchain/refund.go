@@ -31,6 +31,7 @@ func (w *Wallet) PlanRefund(ctx context.Context, address string) (payments.Chain
 	if err != nil {
 		return payments.ChainPlan{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
 	}
+
 	ours, err := w.cfg.Book.isOurs(ctx, u.Address)
 	switch {
 	case err != nil:
@@ -38,6 +39,7 @@ func (w *Wallet) PlanRefund(ctx context.Context, address string) (payments.Chain
 	case ours:
 		return payments.ChainPlan{}, fmt.Errorf("%w: %s", payments.ErrSelfPayment, u.Address)
 	}
+
 	hash := addressHash(u.Address)
 	if _, err := w.cfg.Book.send(ctx, hash); !errors.Is(err, payments.ErrNotFound) {
 		return payments.ChainPlan{}, errors.Join(fmt.Errorf("%w: %s", payments.ErrAlreadyPaid, u.Address), err)
@@ -72,6 +74,7 @@ func (w *Wallet) Refunded(ctx context.Context, address string) (payments.Invoice
 	if err != nil {
 		return payments.Invoice{}, err
 	}
+
 	seen, confirmed := paid(address, outputs, 0), paid(address, outputs, w.cfg.Confirmations)
 	inv := payments.Invoice{PaymentHash: addressHash(address), State: payments.InvoiceOpen, PaidMsats: seen.sats * msatsPerSat, Outpoints: seen.outpoints()}
 	switch {
@@ -82,5 +85,6 @@ func (w *Wallet) Refunded(ctx context.Context, address string) (payments.Invoice
 	case time.Since(at) > lateFor:
 		inv.State = payments.InvoiceCanceled
 	}
+
 	return inv, nil
 }

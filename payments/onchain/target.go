@@ -40,6 +40,7 @@ func readInvoice(pay payments.Pay, node payments.Node) (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
 	}
+
 	switch {
 	case inv.AmountMsats != pay.AmountMsats || pay.AmountMsats < 1:
 		return target{}, fmt.Errorf("%w: asked to pay %d msats, the invoice says %d", payments.ErrAmount, pay.AmountMsats, inv.AmountMsats)
@@ -48,6 +49,7 @@ func readInvoice(pay payments.Pay, node payments.Node) (target, error) {
 	case inv.Payee == node.PubKey:
 		return target{}, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
 	}
+
 	address, err := inv.ChainAddress()
 	if err != nil {
 		return target{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)

@@ -76,10 +76,12 @@ func New(s Session, cfg Config) (*Client, error) {
 		log := cfg.Log
 		cfg.Approve = func(page string) { log.Warn("the remote signer waits for its owner", "page", page) }
 	}
+
 	pool, err := relay.NewPool(relay.Config{URLs: s.Relays, Log: cfg.Log})
 	if err != nil {
 		return nil, fmt.Errorf("remote signer: %w", err)
 	}
+
 	return &Client{
 		session: s, cfg: cfg, pool: pool,
 		ready: make(chan struct{}), ended: make(chan struct{}), pending: map[string]chan answer{},
@@ -126,6 +128,7 @@ func (c *Client) Sign(ctx context.Context, ev *nostr.Event) error {
 	if err := nip01.Verify(&want); err != nil {
 		return fmt.Errorf("sign kind %d: %w: %w", ev.Kind, ErrOtherEvent, err)
 	}
+
 	*ev = want
 	return nil
 }
@@ -185,6 +188,7 @@ func (c *Client) introduce(ctx context.Context, at Address) (user string, err er
 	if user, err = c.ask(ctx, methodPublicKey); err != nil {
 		return "", err
 	}
+
 	user = strings.ToLower(user)
 	if !nostr.IsValidPublicKey(user) {
 		return "", fmt.Errorf("%w: it has no public key", ErrAnswer)

@@ -23,6 +23,7 @@ func (c *Client) listen(ctx context.Context) error {
 		return fmt.Errorf("listen to the remote signer: %w", err)
 	}
 	defer sub.Close()
+
 	live := sub.Ready()
 	for {
 		select {
@@ -54,6 +55,7 @@ func (c *Client) heard(ctx context.Context, ev nostr.Event) {
 		delete(c.pending, a.ID) // the first answer counts
 	}
 	c.mu.Unlock()
+
 	switch {
 	case !ok:
 		c.cfg.Log.Debug("an answer to no open question", "event", ev.ID)
@@ -77,6 +79,7 @@ func (c *Client) open(ctx context.Context, content string) (answer, error) {
 func (c *Client) ask(ctx context.Context, method string, params ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
+
 	select {
 	case <-c.ready: // an answer that nobody hears would be lost
 	case <-c.ended:
@@ -84,8 +87,10 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 	case <-ctx.Done():
 		return "", fmt.Errorf("%w: none of its relays serves us", ErrAway)
 	}
+
 	id, answers := c.expect()
 	defer c.forget(id)
+
 	ev, err := c.question(ctx, id, method, params)
 	if err != nil {
 		return "", err
@@ -93,6 +98,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 	unread := c.garbage.Load()
 	var g errgroup.Group
 	defer func() { cancel(); _ = g.Wait() }()
+
 	unsent := make(chan error, 1)
 	g.Go(func() error {
 		// To every relay: the signer may listen on any one of them.
@@ -101,6 +107,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 		}
 		return nil
 	})
+
 	select {
 	case a := <-answers:
 		if a.Error != "" {

@@ -30,6 +30,7 @@ func ParseAddress(text string) (Address, error) {
 		return Address{}, fmt.Errorf("%w: want bunker://KEY?relay=wss://HOST&secret=TEXT", ErrURI)
 	}
 	q := u.Query()
+
 	a := Address{Signer: strings.ToLower(u.Hostname()), Relays: q["relay"], secret: q.Get("secret")}
 	switch {
 	case !nostr.IsValidPublicKey(a.Signer):
@@ -37,6 +38,7 @@ func ParseAddress(text string) (Address, error) {
 	case len(a.Relays) == 0 || len(a.Relays) > maxRelays:
 		return Address{}, fmt.Errorf("%w: it names %d relays, want 1 to %d", ErrURI, len(a.Relays), maxRelays)
 	}
+
 	return a, nil
 }
 
@@ -72,6 +74,7 @@ func ParseSession(text string) (Session, error) {
 	if err := dec.Decode(&f); err != nil {
 		return Session{}, fmt.Errorf("%w: it does not parse", ErrSession)
 	}
+
 	client, err := relay.ParseKey(f.Client)
 	switch {
 	case err != nil:
@@ -81,6 +84,7 @@ func ParseSession(text string) (Session, error) {
 	case len(f.Relays) == 0 || len(f.Relays) > maxRelays:
 		return Session{}, fmt.Errorf("%w: it names %d relays", ErrSession, len(f.Relays))
 	}
+
 	return Session{Signer: f.Bunker, User: f.User, Relays: f.Relays, Kinds: f.Kinds, client: client}, nil
 }
 

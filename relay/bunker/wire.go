@@ -90,6 +90,7 @@ func signature(text string, want *nostr.Event) (string, error) {
 	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got.Sig) != 128 {
 		return "", fmt.Errorf("%w: not a signed event", ErrAnswer)
 	}
+
 	switch {
 	case got.PubKey != want.PubKey:
 		return "", fmt.Errorf("%w: %s", ErrWrongKey, printable(got.PubKey, 64))

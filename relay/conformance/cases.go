@@ -33,6 +33,7 @@ const putTwo = `
 
 func publishing() []exchange {
 	one := map[string]nostr.Event{"a": note("one", 0)}
+
 	return []exchange{{
 		name: "publish", says: "NIP-01: OK messages MUST be sent in response to EVENT messages received from clients",
 		events: one,
@@ -143,6 +144,7 @@ func subscribing() []exchange {
 			1> ["EVENT",{a}]
 			1< ["OK","{a.id}",true,"*"]
 			`
+
 	return []exchange{{
 		name: "live", says: "NIP-01: Any new events it receives SHOULD be sent to that same websocket",
 		events: three,

@@ -14,6 +14,7 @@ func replacing() []exchange {
 			"new": {Kind: kind, CreatedAt: -10, Content: "new", Tags: tags},
 		}
 	}
+
 	return []exchange{{
 		name: "replaceable", says: "NIP-01: for each combination of pubkey and kind, only the latest event MUST be stored by relays",
 		events: pair(10002),
@@ -146,6 +147,7 @@ func authenticating() []exchange {
 	const refused = `1> ["EVENT",{a}]
 			1< ["OK","{a.id}",false,"auth-required: *"]
 			`
+
 	return []exchange{{
 		name: "protected", says: `NIP-70: The default behavior of a relay MUST be to reject any event that contains ["-"]`,
 		events: map[string]nostr.Event{"a": protected},

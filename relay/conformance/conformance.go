@@ -62,6 +62,7 @@ func Run(t *testing.T, r Relay) {
 			t.Errorf("there is no case %q to differ in", name)
 		}
 	}
+
 	for _, c := range cases() {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			err := c.play(r.Start(t))
@@ -101,8 +102,10 @@ type player struct {
 func (c *exchange) play(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*patience)
 	defer cancel()
+
 	p := &player{url: url, values: map[string]string{"url": url}, conns: map[byte]*websocket.Conn{}}
 	defer p.close()
+
 	secrets := map[string]string{}
 	for _, who := range []string{"alice", "bob"} {
 		secrets[who] = nostr.GeneratePrivateKey()
@@ -112,6 +115,7 @@ func (c *exchange) play(url string) error {
 		}
 		p.values[who] = key
 	}
+
 	for n, line := range strings.Split(strings.TrimSpace(c.lines), "\n") {
 		line = strings.TrimSpace(line)
 		if err := p.prepare(c, line, secrets); err != nil {
@@ -121,6 +125,7 @@ func (c *exchange) play(url string) error {
 			return fmt.Errorf("line %d, %s: %w", n+1, line, err)
 		}
 	}
+
 	return nil
 }
 
@@ -146,6 +151,7 @@ func (p *player) prepare(c *exchange, line string, secrets map[string]string) er
 		if ev.CreatedAt <= 0 { // so many seconds ago
 			ev.CreatedAt += nostr.Now()
 		}
+
 		tags := nostr.Tags{}
 		for _, tag := range ev.Tags {
 			var filled nostr.Tag
@@ -154,6 +160,7 @@ func (p *player) prepare(c *exchange, line string, secrets map[string]string) er
 			}
 			tags = append(tags, filled)
 		}
+
 		ev.Tags = tags
 		if err := ev.Sign(secret); err != nil {
 			return err
@@ -164,6 +171,7 @@ func (p *player) prepare(c *exchange, line string, secrets map[string]string) er
 		p.values[name], p.values[name+".id"] = string(nip01.Marshal(&ev)), ev.ID
 		p.values[name+".created_at"] = fmt.Sprint(ev.CreatedAt)
 	}
+
 	return nil
 }
 
@@ -179,6 +187,7 @@ func (p *player) fill(s string) string {
 func (p *player) step(ctx context.Context, line string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+
 	ws := p.conns[line[0]]
 	if ws == nil {
 		var err error
@@ -188,6 +197,7 @@ func (p *player) step(ctx context.Context, line string) error {
 		ws.SetReadLimit(1 << 20)
 		p.conns[line[0]] = ws
 	}
+
 	text := p.fill(strings.TrimSpace(line[2:]))
 	if line[1] == '>' {
 		return ws.Write(ctx, websocket.MessageText, []byte(text))
@@ -219,6 +229,7 @@ func (p *player) expect(ctx context.Context, ws *websocket.Conn, want []any) err
 		if !matches(want, got) {
 			return fmt.Errorf("the relay sent %.300s", doc)
 		}
+
 		return nil
 	}
 }
@@ -246,5 +257,6 @@ func matches(want, got any) bool {
 		}
 		return ok
 	}
+
 	return want == got
 }

@@ -60,6 +60,7 @@ func New(cfg Config) (*Market, error) {
 	if cfg.Blobs, err = blobServers(cfg.Blobs); err != nil {
 		return nil, err
 	}
+
 	cfg.Quorum = max(cfg.Quorum, 1)
 	return &Market{
 		Pool: pool, cfg: cfg,
@@ -99,6 +100,7 @@ func (m *Market) Listen(ctx context.Context, filters nostr.Filters, ready func()
 		return fmt.Errorf("subscribe: %w", err)
 	}
 	defer sub.Close()
+
 	live := sub.Ready()
 	for {
 		select {
@@ -179,6 +181,7 @@ func (m *Market) Fetch(ctx context.Context, urls []string, d hashing.Digest, max
 		hopeless = hopeless && errors.Is(err, relay.ErrBlockedAddress)
 		errs = append(errs, err)
 	}
+
 	if hopeless {
 		errs = append([]error{buyer.ErrUnreachable}, errs...)
 	}
@@ -200,6 +203,7 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 	if len(m.cfg.Blobs) == 0 {
 		return fmt.Errorf("upload: %w: no blob servers", relay.ErrConfig)
 	}
+
 	errs := make([]error, len(m.cfg.Blobs))
 	var g errgroup.Group
 	for i, s := range m.cfg.Blobs {
@@ -208,6 +212,7 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 			return nil
 		})
 	}
+
 	_ = g.Wait()
 	refused := true
 	for _, err := range errs {
@@ -216,6 +221,7 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 		}
 		refused = refused && refusesBlob(err)
 	}
+
 	if refused {
 		errs = append([]error{provider.ErrBlobRefused}, errs...)
 	}

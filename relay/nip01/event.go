@@ -164,6 +164,7 @@ func appendTags(dst []byte, tags nostr.Tags) []byte {
 		}
 		dst = append(dst, ']')
 	}
+
 	return append(dst, ']')
 }
 
@@ -180,6 +181,7 @@ func appendString(dst []byte, s string) []byte {
 		}
 		dst = append(dst, s[start:i]...)
 		start = i + 1
+
 		switch c {
 		case '"', '\\':
 			dst = append(dst, '\\', c)
@@ -197,6 +199,7 @@ func appendString(dst []byte, s string) []byte {
 			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 		}
 	}
+
 	dst = append(dst, s[start:]...)
 	return append(dst, '"')
 }

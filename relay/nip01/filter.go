@@ -15,6 +15,7 @@ func (p *parser) filter() (f nostr.Filter, err error) {
 	if err := p.open('{'); err != nil {
 		return f, err
 	}
+
 	for p.more('}') {
 		name, err := p.string()
 		if err != nil {
@@ -49,6 +50,7 @@ func (p *parser) filterField(f *nostr.Filter, name string) (err error) {
 		}
 		return p.tagFilter(f, name[1:])
 	}
+
 	return err
 }
 
@@ -70,6 +72,7 @@ func (p *parser) tagFilter(f *nostr.Filter, tag string) (err error) {
 	} else {
 		list, err = p.strings(p.lim.MaxFilterValues)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -97,6 +100,7 @@ func (p *parser) kinds() ([]int, error) {
 	if err := p.open('['); err != nil {
 		return nil, err
 	}
+
 	list := []int{}
 	for p.more(']') {
 		if len(list) == p.lim.MaxFilterValues {
@@ -108,6 +112,7 @@ func (p *parser) kinds() ([]int, error) {
 		}
 		list = append(list, int(n))
 	}
+
 	return list, p.open(']')
 }
 
@@ -152,6 +157,7 @@ func AppendFilter(dst []byte, f *nostr.Filter) []byte {
 		}
 		dst = append(dst, ']')
 	}
+
 	for _, tag := range slices.Sorted(maps.Keys(f.Tags)) {
 		list("#"+tag, f.Tags[tag])
 	}
@@ -159,14 +165,17 @@ func AppendFilter(dst []byte, f *nostr.Filter) []byte {
 		field("since")
 		dst = strconv.AppendInt(dst, int64(*f.Since), 10)
 	}
+
 	if f.Until != nil {
 		field("until")
 		dst = strconv.AppendInt(dst, int64(*f.Until), 10)
 	}
+
 	if f.Limit > 0 || f.LimitZero {
 		field("limit")
 		dst = strconv.AppendInt(dst, int64(f.Limit), 10)
 	}
+
 	return append(dst, '}')
 }
 

@@ -56,6 +56,7 @@ func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 	if m.Label, err = p.string(); err != nil {
 		return m, err
 	}
+
 	switch m.Label {
 	case LabelEvent, LabelAuth:
 		if m.Event, err = p.event(); err != nil {
@@ -76,6 +77,7 @@ func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 		m.Label = ""
 		return m, ErrUnsupported
 	}
+
 	if err == nil {
 		err = p.end()
 	}
@@ -89,6 +91,7 @@ func eventID(doc []byte) string {
 	if err != nil || p.open('[') != nil || p.skip() != nil || p.open('{') != nil {
 		return ""
 	}
+
 	for p.more('}') {
 		name, err := p.string()
 		if err != nil {
@@ -101,10 +104,12 @@ func eventID(doc []byte) string {
 			}
 			return id
 		}
+
 		if p.skip() != nil {
 			return ""
 		}
 	}
+
 	return ""
 }
 
@@ -120,6 +125,7 @@ func (p *parser) filters() ([]nostr.Filter, error) {
 		}
 		list = append(list, f)
 	}
+
 	if len(list) == 0 {
 		return nil, ErrShape
 	}
@@ -157,6 +163,7 @@ func ParseRelay(doc []byte, lim Limits) (RelayMessage, error) {
 	if err := p.end(); err != nil {
 		return RelayMessage{}, err
 	}
+
 	return m, nil
 }
 
@@ -184,6 +191,7 @@ func (p *parser) relayBody(m *RelayMessage) (err error) {
 	default:
 		return ErrUnsupported
 	}
+
 	return err
 }
 
@@ -217,6 +225,7 @@ func Clean(s string) string {
 			s = s[:len(s)-1]
 		}
 	}
+
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.C, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
 			return ' '

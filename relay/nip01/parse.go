@@ -70,6 +70,7 @@ func checkDepth(doc []byte) error {
 			depth--
 		}
 	}
+
 	return nil
 }
 
@@ -170,6 +171,7 @@ func (p *parser) event() (ev nostr.Event, err error) {
 	if err := p.open('{'); err != nil {
 		return ev, err
 	}
+
 	var seen int
 	for p.more('}') {
 		name, err := p.string()
@@ -184,12 +186,14 @@ func (p *parser) event() (ev nostr.Event, err error) {
 			seen++ // the decoder refuses a name that comes twice
 		}
 	}
+
 	if err := p.open('}'); err != nil {
 		return ev, err
 	}
 	if seen != 7 {
 		return ev, ErrShape
 	}
+
 	return ev, nil
 }
 
@@ -215,6 +219,7 @@ func (p *parser) eventField(ev *nostr.Event, name string) (known bool, err error
 	default:
 		return false, p.skip()
 	}
+
 	return true, err
 }
 
@@ -229,6 +234,7 @@ func (p *parser) tags() (nostr.Tags, error) {
 	if err := p.open('['); err != nil {
 		return nil, err
 	}
+
 	tags := nostr.Tags{}
 	for p.more(']') {
 		if len(tags) == p.lim.MaxTags {
@@ -243,6 +249,7 @@ func (p *parser) tags() (nostr.Tags, error) {
 		}
 		tags = append(tags, tag)
 	}
+
 	return tags, p.open(']')
 }
 
@@ -254,6 +261,7 @@ func (p *parser) strings(limit int) ([]string, error) {
 	if err := p.open('['); err != nil {
 		return nil, err
 	}
+
 	list := []string{}
 	for p.more(']') {
 		if len(list) == limit {
@@ -265,5 +273,6 @@ func (p *parser) strings(limit int) ([]string, error) {
 		}
 		list = append(list, s)
 	}
+
 	return list, p.open(']')
 }

@@ -35,6 +35,7 @@ func fill(tree, from string) error {
 		return err
 	}
 	defer root.Close()
+
 	if err := root.Chmod(".", modeDir); err != nil { // whatever the umask is
 		return err
 	}
@@ -48,6 +49,7 @@ func fill(tree, from string) error {
 	} else {
 		err = b.unpack(from)
 	}
+
 	if err != nil {
 		return err
 	}
@@ -59,11 +61,13 @@ func (b *builder) name(raw string) (name string, keep bool, err error) {
 	if raw == "" || strings.HasPrefix(raw, "/") || len(raw) > maxName || strings.ContainsRune(raw, 0) || !utf8.ValidString(raw) {
 		return "", false, fmt.Errorf("%w: the path %.100q is empty, absolute, too long or not UTF-8", ErrBadImage, raw)
 	}
+
 	for element := range strings.SplitSeq(raw, "/") {
 		if element == ".." {
 			return "", false, fmt.Errorf("%w: the path %.100q leaves the tree", ErrBadImage, raw)
 		}
 	}
+
 	name = path.Clean(raw)
 	first, _, _ := strings.Cut(name, "/")
 	if name == "." || slices.Contains(providedDirs(), first) {
@@ -72,6 +76,7 @@ func (b *builder) name(raw string) (name string, keep bool, err error) {
 	if b.entries++; b.entries > MaxEntries {
 		return "", false, fmt.Errorf("%w: it has more than %d entries", ErrBadImage, MaxEntries)
 	}
+
 	return name, true, nil
 }
 
@@ -124,6 +129,7 @@ func (b *builder) unpack(archive string) error {
 		return err
 	}
 	defer f.Close()
+
 	in := bufio.NewReaderSize(f, 1<<20)
 	var r io.Reader = in
 	if magic, err := in.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
@@ -131,6 +137,7 @@ func (b *builder) unpack(archive string) error {
 			return fmt.Errorf("%w: %w", ErrBadImage, err)
 		}
 	}
+
 	// Headers count too: an archive of nothing but headers is also bounded.
 	tr := tar.NewReader(io.LimitReader(r, MaxBytes+MaxEntries*2048))
 	for {
@@ -158,11 +165,13 @@ func (b *builder) unpackEntry(h *tar.Header, r io.Reader) error {
 	if name == "oci-layout" || name == "manifest.json" {
 		return fmt.Errorf("%w: an archive of layers, as docker save writes it; export the file system of a container instead (docker export)", ErrBadImage)
 	}
+
 	if parent := path.Dir(name); parent != "." {
 		if err := b.parents(parent); err != nil {
 			return err
 		}
 	}
+
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return b.dir(name)
@@ -173,6 +182,7 @@ func (b *builder) unpackEntry(h *tar.Header, r io.Reader) error {
 	case tar.TypeLink:
 		return b.hardLink(name, h.Linkname)
 	}
+
 	return fmt.Errorf("%w: %q is no file, directory or link (type %q)", ErrBadImage, name, h.Typeflag)
 }
 
@@ -199,6 +209,7 @@ func (b *builder) hardLink(name, target string) error {
 	if !keep {
 		return fmt.Errorf("%w: %q is a link to %q, which is left out", ErrBadImage, name, target)
 	}
+
 	info, err := b.root.Lstat(old)
 	if err != nil {
 		return err
@@ -206,6 +217,7 @@ func (b *builder) hardLink(name, target string) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%w: %q is a second name of %q, which is no file", ErrBadImage, name, old)
 	}
+
 	return b.root.Link(old, name)
 }
 
@@ -217,10 +229,12 @@ func (b *builder) copyTree(dir string) error {
 		return err
 	}
 	defer source.Close()
+
 	return fs.WalkDir(source.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
+
 		name, keep, err := b.name(p)
 		switch {
 		case err != nil:
@@ -256,6 +270,7 @@ func (b *builder) copyEntry(source *os.Root, name string, d fs.DirEntry) error {
 		}
 		return b.file(name, info.Mode(), f)
 	}
+
 	return fmt.Errorf("%w: %q is no file, directory or link", ErrBadImage, name)
 }
 
@@ -270,11 +285,13 @@ func (b *builder) setTimes() error {
 		if d.Type() != fs.ModeSymlink {
 			return b.root.Chtimes(p, when, when)
 		}
+
 		parent, err := b.root.Open(path.Dir(p))
 		if err != nil {
 			return err
 		}
 		defer parent.Close()
+
 		return unix.UtimesNanoAt(int(parent.Fd()), path.Base(p), []unix.Timespec{spec, spec}, unix.AT_SYMLINK_NOFOLLOW)
 	})
 }

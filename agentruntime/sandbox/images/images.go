@@ -86,6 +86,7 @@ func add(dir, from string) (hashing.Digest, error) {
 		return hashing.Digest{}, err
 	}
 	defer os.RemoveAll(work)
+
 	if err := fill(tree, from); err != nil {
 		return hashing.Digest{}, err
 	}
@@ -96,6 +97,7 @@ func add(dir, from string) (hashing.Digest, error) {
 	if len(m.Entries) == 0 {
 		return hashing.Digest{}, fmt.Errorf("%w: it is empty", ErrBadImage)
 	}
+
 	doc, err := m.canonical()
 	if err != nil {
 		return hashing.Digest{}, err
@@ -106,6 +108,7 @@ func add(dir, from string) (hashing.Digest, error) {
 	if err := os.WriteFile(filepath.Join(work, manifestName), doc, 0o644); err != nil {
 		return hashing.Digest{}, err
 	}
+
 	d := hashing.Bytes(doc)
 	if _, err := os.Stat(filepath.Join(dir, d.Hex())); err == nil {
 		return d, nil
@@ -126,6 +129,7 @@ func lock(dir string) (unlock func(), err error) {
 		f.Close()
 		return nil, err
 	}
+
 	return func() { f.Close() }, nil
 }
 
@@ -153,6 +157,7 @@ func List(dir string) ([]Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list images: %w", err)
 	}
+
 	var all []Image
 	for _, e := range entries {
 		d, err := hashing.ParseDigest("sha256:" + e.Name())
@@ -165,6 +170,7 @@ func List(dir string) ([]Image, error) {
 		}
 		all = append(all, image)
 	}
+
 	slices.SortFunc(all, func(a, b Image) int { return b.Added.Compare(a.Added) })
 	return all, nil
 }
@@ -196,6 +202,7 @@ func Open(dir string, d hashing.Digest) (root string, err error) {
 	if hashing.Bytes(doc) != d {
 		return "", fmt.Errorf("open image %s: %w: the manifest has changed", d, ErrDamaged)
 	}
+
 	root, err = filepath.Abs(filepath.Join(dir, d.Hex(), rootName))
 	if err != nil {
 		return "", fmt.Errorf("open image %s: %w", d, err)
@@ -203,5 +210,6 @@ func Open(dir string, d hashing.Digest) (root string, err error) {
 	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("open image %s: %w: its tree is gone", d, ErrDamaged)
 	}
+
 	return root, nil
 }

@@ -80,6 +80,7 @@ func readManifest(dir string, d hashing.Digest) (*manifest, error) {
 	if hashing.Bytes(doc) != d {
 		return nil, fmt.Errorf("%w: the manifest has changed", ErrDamaged)
 	}
+
 	var m manifest
 	if err := json.Unmarshal(doc, &m); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -94,6 +95,7 @@ func readTree(dir string) (*manifest, error) {
 		return nil, err
 	}
 	defer root.Close()
+
 	m := &manifest{Version: 1, Entries: []entry{}}
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." {
@@ -112,6 +114,7 @@ func describeEntry(root *os.Root, path string, d fs.DirEntry) (entry, error) {
 	if err != nil {
 		return entry{}, err
 	}
+
 	e := entry{Path: path}
 	want := fs.FileMode(modeDir)
 	switch d.Type() {
@@ -137,6 +140,7 @@ func describeEntry(root *os.Root, path string, d fs.DirEntry) (entry, error) {
 	default:
 		return entry{}, fmt.Errorf("%w: %q is a %s", ErrBadImage, path, d.Type())
 	}
+
 	if got := info.Mode() &^ fs.ModeDir; got != want {
 		return entry{}, fmt.Errorf("%w: %q has mode %v", ErrBadImage, path, got)
 	}
@@ -149,6 +153,7 @@ func (e *entry) hash(root *os.Root) error {
 		return err
 	}
 	defer f.Close()
+
 	sum := sha256.New()
 	if e.Size, err = io.Copy(sum, f); err != nil {
 		return err

@@ -111,6 +111,7 @@ func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]
 	if err != nil {
 		return nil, err
 	}
+
 	var list []Listing
 	for _, ev := range events {
 		l, ok := listing(ev)
@@ -118,6 +119,7 @@ func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]
 			list = append(list, l)
 		}
 	}
+
 	return list, nil
 }
 
@@ -126,6 +128,7 @@ func (s Scout) listings(ctx context.Context, schemaID string, keys []string) ([]
 func latestByKey(events []nostr.Event) []nostr.Event {
 	newestFirst := slices.Clone(events)
 	slices.SortStableFunc(newestFirst, func(a, b nostr.Event) int { return cmp.Compare(b.CreatedAt, a.CreatedAt) })
+
 	seen := map[string]map[string]bool{} // key to d tags
 	var latest []nostr.Event
 	for _, ev := range newestFirst {
@@ -139,6 +142,7 @@ func latestByKey(events []nostr.Event) []nostr.Event {
 			latest = append(latest, ev)
 		}
 	}
+
 	return latest
 }
 
@@ -161,6 +165,7 @@ func (s Scout) announcements(ctx context.Context, f nostr.Filter) ([]nostr.Event
 		}
 		f.Until = &until
 	}
+
 	return all, nil
 }
 
@@ -196,6 +201,7 @@ func (a announced) isBounded() bool {
 			names = append(names, string(m))
 		}
 	}
+
 	return len(a.Capabilities.SupportedJobs) <= announcedJobs && !slices.ContainsFunc(names, func(name string) bool {
 		return len(name) > announcedName || strings.ContainsFunc(name, unicode.IsControl)
 	})
@@ -221,6 +227,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	if a.Pricing.SandboxMin < 0 || !a.isBounded() {
 		return Listing{}, false
 	}
+
 	return Listing{
 		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, NIP05: a.NIP05, Jobs: a.Capabilities.SupportedJobs,
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,

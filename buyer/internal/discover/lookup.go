@@ -29,6 +29,7 @@ func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time,
 			}
 		}
 	}
+
 	return at, nil
 }
 
@@ -53,12 +54,14 @@ func (s Scout) follows(ctx context.Context) (keys []string, err error) {
 	if err != nil || len(lists) == 0 {
 		return nil, err
 	}
+
 	latest := slices.MaxFunc(lists, func(a, b nostr.Event) int { return cmp.Compare(a.CreatedAt, b.CreatedAt) })
 	for _, t := range latest.Tags {
 		if len(t) >= 2 && t[0] == "p" && nostr.IsValidPublicKey(t[1]) && len(keys) < followsMax {
 			keys = append(keys, t[1])
 		}
 	}
+
 	return keys, nil
 }
 
@@ -80,6 +83,7 @@ func (s Scout) followedBy(ctx context.Context, follows []string, list []Listing)
 		return nil, err
 	}
 	slices.SortStableFunc(events, func(a, b nostr.Event) int { return -cmp.Compare(a.CreatedAt, b.CreatedAt) })
+
 	read := map[string]bool{}
 	for _, ev := range events {
 		if read[ev.PubKey] {
@@ -94,6 +98,7 @@ func (s Scout) followedBy(ctx context.Context, follows []string, list []Listing)
 			}
 		}
 	}
+
 	return counts, nil
 }
 
@@ -109,6 +114,7 @@ func (s Scout) recommendations(ctx context.Context, follows []string) (map[strin
 		if err != nil {
 			return nil, err
 		}
+
 		for _, ev := range events {
 			for _, t := range ev.Tags {
 				if len(t) < 2 || t[0] != "a" {
@@ -123,6 +129,7 @@ func (s Scout) recommendations(ctx context.Context, follows []string) (map[strin
 			}
 		}
 	}
+
 	counts := map[string]int{}
 	for address, by := range voices {
 		counts[address] = len(by)

@@ -21,6 +21,7 @@ func plainListing(ev nostr.Event, npub string) Listing {
 	if a.Amount != nil {
 		l.Amount = fmt.Sprint(a.Amount)
 	}
+
 	for _, t := range ev.Tags {
 		if len(t) < 2 || t[0] != "t" || len(l.Jobs) == plainJobs {
 			continue
@@ -29,6 +30,7 @@ func plainListing(ev nostr.Event, npub string) Listing {
 			l.Jobs = append(l.Jobs, string(s.ID))
 		}
 	}
+
 	return l
 }
 

@@ -130,6 +130,7 @@ func (s Scout) FindAmong(ctx context.Context, schemaID string, keys []string) ([
 	if err != nil {
 		return nil, err
 	}
+
 	found := make([]Found, len(list))
 	for i, l := range list {
 		f := Found{
@@ -138,11 +139,13 @@ func (s Scout) FindAmong(ctx context.Context, schemaID string, keys []string) ([
 			CreditMsats: s.History[l.Provider].CreditMsats,
 		}
 		f.NoteMissed(s.History[l.Provider])
+
 		for _, job := range l.Jobs {
 			if price, ok := l.minute(job); ok {
 				f.MinuteMsats[job] = price
 			}
 		}
+
 		if at, ok := beats[l.Provider+":"+l.D]; ok {
 			f.BeatAt = &at
 		}
@@ -150,6 +153,7 @@ func (s Scout) FindAmong(ctx context.Context, schemaID string, keys []string) ([
 		f.Why = f.reasons()
 		found[i] = f
 	}
+
 	Rank(found, func(f *Found) *Found { return f })
 	return found, nil
 }
@@ -252,6 +256,7 @@ func (f Found) reasons() []string {
 	if f.Paused {
 		why = append(why, "paused, takes no jobs now")
 	}
+
 	switch f.life() {
 	case 2:
 		why = append(why, "alive "+ago(*f.BeatAt))
@@ -260,6 +265,7 @@ func (f Found) reasons() []string {
 	default:
 		why = append(why, "silent: announced "+ago(f.UpdatedAt))
 	}
+
 	if f.Lost > 0 {
 		why = append(why, fmt.Sprintf("payments to it that nothing came for: %d", f.Lost))
 	}

@@ -58,6 +58,7 @@ func hintFor(err error, own string) string {
 			return step.hint
 		}
 	}
+
 	switch {
 	case own != "":
 		return own
@@ -93,6 +94,7 @@ func Report(stderr io.Writer, g *Globals, err error) int {
 	}
 
 	said, quoted, _ := strings.Cut(err.Error(), "\n") // lines of a file are shown as they are
+
 	text := display.Printable(strings.TrimRight(g.Spell(said)+"\n"+quoted, "\n"))
 	hint := g.Spell(hintFor(err, coded.Hint))
 	switch {
@@ -105,5 +107,6 @@ func Report(stderr io.Writer, g *Globals, err error) int {
 	default:
 		fmt.Fprintln(stderr, "lightwork:", text)
 	}
+
 	return coded.Code
 }

@@ -37,5 +37,6 @@ func (g *Globals) spellCommand(command string) string {
 	default:
 		return "lightwork " + command // prose
 	}
+
 	return name + " " + command
 }

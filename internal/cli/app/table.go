@@ -50,6 +50,7 @@ func fitted(cells string, spare []int, width int) string {
 // aligned sets lines of cells as columns, without those that are left out.
 func aligned(cells string, without []int) string {
 	var text, trimmed strings.Builder
+
 	w := tabwriter.NewWriter(&text, 2, 8, 2, ' ', 0)
 	for line := range strings.Lines(cells) {
 		var kept []string
@@ -60,6 +61,7 @@ func aligned(cells string, without []int) string {
 		}
 		_, _ = io.WriteString(w, strings.Join(kept, "\t")+"\n") // into memory
 	}
+
 	_ = w.Flush()
 	for line := range strings.Lines(text.String()) {
 		trimmed.WriteString(strings.TrimRight(line, " \n") + "\n")
@@ -93,6 +95,7 @@ func Wrapped(text, indent string, width int) string {
 		b.WriteString(word)
 		column += len(word)
 	}
+
 	return b.String()
 }
 

@@ -25,6 +25,7 @@ func ReadLine(ctx context.Context, in *os.File) (string, error) {
 	var line strings.Builder
 	for one := make([]byte, 1); line.Len() < most; {
 		fds := []unix.PollFd{{Fd: int32(in.Fd()), Events: unix.POLLIN}}
+
 		n, err := unix.Poll(fds, pollMs)
 		switch {
 		case ctx.Err() != nil:
@@ -34,16 +35,19 @@ func ReadLine(ctx context.Context, in *os.File) (string, error) {
 		case n < 1:
 			continue
 		}
+
 		if _, err := in.Read(one); errors.Is(err, io.EOF) {
 			return "", nil
 		} else if err != nil {
 			return "", err
 		}
+
 		if one[0] == '\n' {
 			break
 		}
 		line.WriteByte(one[0])
 	}
+
 	return strings.ToLower(strings.TrimSpace(line.String())), nil
 }
 

@@ -61,6 +61,7 @@ func Main(args []string) (run func(context.Context, io.Writer) int, err error) {
 	if len(args) < 2 || args[0] != agentCommand {
 		return nil, nil
 	}
+
 	switch args[1] {
 	case sandboxInit:
 		return func(context.Context, io.Writer) int { return sandbox.Init() }, nil
@@ -100,6 +101,7 @@ func Main(args []string) (run func(context.Context, io.Writer) int, err error) {
 			return mcp.Main(ctx, cfg)
 		}), nil
 	}
+
 	return nil, advice.Usage("lightwork agent --help names them; lightwork agents manages those of a node", "no agent of this program is called %q", args[1])
 }
 

@@ -43,6 +43,7 @@ func TakeScope(ctx context.Context, log *slog.Logger) {
 	args := []string{tool, "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes", "--"}
 	timed, cancel := context.WithTimeout(ctx, scopeTimeout)
 	defer cancel()
+
 	if out, err := exec.CommandContext(timed, tool, append(args[1:], "true")...).CombinedOutput(); err != nil {
 		log.Info("systemd gives no scope", "err", err, "said", display.Printable(string(out)))
 		return

@@ -31,6 +31,7 @@ func BuiltIn(c *config.Config, level sandbox.Level) ([]supervisor.Spec, error) {
 			needed[agent] = true
 		}
 	}
+
 	// The sandbox is always there: it is what most are here for.
 	specs := []supervisor.Spec{{
 		ID: agentsandbox.ID, Version: agentsandbox.Version, Tools: []string{agentsandbox.Tool},
@@ -43,6 +44,7 @@ func BuiltIn(c *config.Config, level sandbox.Level) ([]supervisor.Spec, error) {
 	endpoint := Endpoint(c)
 	text.Tools = agenttext.Tools(endpoint)
 	text.Limits.CallTimeout = modelTime
+
 	// It reads what strangers send, and needs nothing of this machine for it.
 	text.Confine = host.SystemOnly(display.Self(), endpoint != nil)
 	if endpoint == nil {
@@ -59,6 +61,7 @@ func BuiltIn(c *config.Config, level sandbox.Level) ([]supervisor.Spec, error) {
 		}
 		text.Env = append(text.Env, name+"="+key)
 	}
+
 	return append(specs, text), nil
 }
 
@@ -105,5 +108,6 @@ func parseTextArgs(args []string) (*agenttext.EndpointConfig, error) {
 	if e.Client.BaseURL == "" {
 		return nil, nil
 	}
+
 	return &e, nil
 }

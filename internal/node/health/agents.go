@@ -31,6 +31,7 @@ func CheckAgents(ctx context.Context, c *node.Node) []Finding {
 	if err != nil {
 		return []Finding{{"agents", "fail", err.Error(), "restart the node"}}
 	}
+
 	var all []Finding
 	for _, a := range list {
 		f := Finding{"agent", "ok", "approved", ""}
@@ -44,6 +45,7 @@ func CheckAgents(ctx context.Context, c *node.Node) []Finding {
 		case running != nil:
 			f = runs(f, a.ID, running)
 		}
+
 		if a.Version != "" {
 			f.Detail += ", version " + a.Version
 		}
@@ -55,6 +57,7 @@ func CheckAgents(ctx context.Context, c *node.Node) []Finding {
 		}
 		all = append(all, f)
 	}
+
 	return all
 }
 
@@ -82,12 +85,14 @@ func CheckEndpoint(ctx context.Context, c *config.Config) []Finding {
 		return []Finding{f}
 	}
 	defer client.Close()
+
 	names, err := client.Ping(ctx)
 	if err != nil {
 		f.Detail += ": " + err.Error()
 		return []Finding{f}
 	}
 	f.State, f.Detail = "ok", c.Model.BaseURL+" answers"
+
 	for _, want := range []string{c.Model.Name, c.Model.Embed} {
 		if want != "" && len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
 			return strings.TrimSuffix(name, ":latest") == strings.TrimSuffix(want, ":latest")
@@ -95,6 +100,7 @@ func CheckEndpoint(ctx context.Context, c *config.Config) []Finding {
 			f.State, f.Detail, f.Fix = "warn", c.Model.BaseURL+" does not list "+want, "correct model.name and model.embed, unless the endpoint knows it by another name"
 		}
 	}
+
 	return []Finding{f}
 }
 
@@ -109,6 +115,7 @@ func CheckOffers(ctx context.Context, c *node.Node) []Finding {
 			}
 		}
 	}
+
 	for _, o := range c.Provider.Offers {
 		id, tool, ok := wire.ToolID(o.Tool).Split()
 		if !ok || id == agentsandbox.ID || id == agenttext.ID {
@@ -121,8 +128,10 @@ func CheckOffers(ctx context.Context, c *node.Node) []Finding {
 		} else if node.Contains(c.Tools(dir), tool) {
 			continue
 		}
+
 		all = append(all, f)
 	}
+
 	return all
 }
 
@@ -149,6 +158,7 @@ func CheckSandbox(ctx context.Context, least sandbox.Level) (sandbox.Level, []Fi
 		}
 		all = append(all, found)
 	}
+
 	return level, all
 }
 

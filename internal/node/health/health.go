@@ -65,6 +65,7 @@ func CheckKeys(c *config.Config) []Finding {
 			all = append(all, missing...)
 			continue
 		}
+
 		f := Finding{k.name, "ok", cmp.Or(display.NPub(key.Public), "locked") + " (" + key.Kept + ")", ""}
 		if other := known[key.Public]; other != "" && key.Public != "" {
 			f = Finding{k.name, "warn", "the same as the " + other, "use two keys: with one, a receipt shows a deal with yourself"}
@@ -72,6 +73,7 @@ func CheckKeys(c *config.Config) []Finding {
 		known[key.Public] = k.name
 		all = append(all, f)
 	}
+
 	if _, err := keys.RootSecret(c.Path(c.Identity.RootSecretFile)); err != nil {
 		missing := []Finding{unreadable("preimage secret", err)}
 		if !c.Sells() {
@@ -79,6 +81,7 @@ func CheckKeys(c *config.Config) []Finding {
 		}
 		return append(all, missing...)
 	}
+
 	return append(all, Finding{"preimage secret", "ok", "readable by its owner only", ""})
 }
 
@@ -100,6 +103,7 @@ func CheckDisk(dir string) Finding {
 		}
 		dir = filepath.Dir(dir)
 	}
+
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return Finding{"disk", "warn", err.Error(), ""}

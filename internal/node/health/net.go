@@ -45,6 +45,7 @@ func CheckRelays(ctx context.Context, c *config.Config) []Finding {
 			all = append(all, Finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), fix})
 			continue
 		}
+
 		all = append(all, Finding{"relay", "ok", fmt.Sprintf("%s answers in %d ms", r, took.Milliseconds()), ""})
 		if f := checkGiftWraps(ctx, c, r); f.State != "" {
 			all = append(all, f)
@@ -52,6 +53,7 @@ func CheckRelays(ctx context.Context, c *config.Config) []Finding {
 		if date.IsZero() {
 			continue
 		}
+
 		skew := time.Since(date).Abs().Round(time.Second)
 		switch {
 		case skew > clockSkewMax:
@@ -61,6 +63,7 @@ func CheckRelays(ctx context.Context, c *config.Config) []Finding {
 			clock = Finding{"clock", "ok", fmt.Sprintf("within %v of the relay's", skew+time.Second), ""}
 		}
 	}
+
 	all = append(all, clock)
 	for _, b := range c.BlobServers() {
 		all = append(all, checkBlobs(ctx, b))
@@ -72,6 +75,7 @@ func CheckRelays(ctx context.Context, c *config.Config) []Finding {
 func checkBlobs(ctx context.Context, server string) Finding {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
+
 	const fix = "results need a Blossom server: name one under blobs, or run lightwork relay"
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimRight(server, "/")+"/"+strings.Repeat("0", 64), nil)
 	if err != nil {
@@ -96,6 +100,7 @@ func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duratio
 	u.Scheme = "http" + strings.TrimPrefix(u.Scheme, "ws")
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return date, 0, err
@@ -107,6 +112,7 @@ func askRelay(ctx context.Context, ws string) (date time.Time, took time.Duratio
 		return date, 0, errors.Unwrap(err)
 	}
 	defer resp.Body.Close()
+
 	if resp.StatusCode != http.StatusOK {
 		return date, 0, fmt.Errorf("no relay there: HTTP %d", resp.StatusCode)
 	}
@@ -143,6 +149,7 @@ func checkWallet(ctx context.Context, c *config.Config, role string, conf config
 		}
 		return Finding{name, "fail", err.Error(), fix}
 	}
+
 	defer closeWallet()
 	node, err := w.Node(ctx)
 	if err != nil {
@@ -153,12 +160,14 @@ func checkWallet(ctx context.Context, c *config.Config, role string, conf config
 			return f
 		}
 	}
+
 	if node.Network == payments.Play {
 		return Finding{name, "warn", "PLAY MONEY, worth nothing: " + node.PubKey, "set " + role + ".wallet.backend to lnd, nwc, cashu or onchain to use real money"}
 	}
 	if w, ok := w.(*cashu.Wallet); ok {
 		return checkMint(ctx, w, name, node)
 	}
+
 	lacks := checkMacaroon(ctx, c, w, name, role, conf)
 	if lacks.State == "fail" {
 		return lacks
@@ -168,17 +177,20 @@ func checkWallet(ctx context.Context, c *config.Config, role string, conf config
 			return f
 		}
 	}
+
 	if node, ok := w.(*lnd.Wallet); ok {
 		if f := checkLiquidity(ctx, node, name, role, conf); f.State != "" {
 			return f
 		}
 	}
+
 	if lacks.State != "" {
 		return lacks
 	}
 	if conf.Backend == config.BackendOnchain {
 		return Finding{name, "ok", fmt.Sprintf("%s on %s: prepaid jobs only, none below %d sat", node.PubKey, node.Network, onchain.DustSats), ""}
 	}
+
 	return Finding{name, "ok", fmt.Sprintf("%s on %s", node.PubKey, node.Network), ""}
 }
 
@@ -212,6 +224,7 @@ func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf 
 	if err == nil {
 		balance, err = w.Balance(ctx)
 	}
+
 	switch {
 	case err != nil:
 		return Finding{name, "fail", err.Error(), wallets.Hint(err, role, conf)}
@@ -220,6 +233,7 @@ func checkLiquidity(ctx context.Context, w *lnd.Wallet, name, role string, conf 
 	case role == "buyer" && balance.SpendableMsats == 0:
 		return Finding{name, "warn", "this lnd has 0 msats to spend", "open a channel, or wait until it is active"}
 	}
+
 	return Finding{}
 }
 
@@ -261,6 +275,7 @@ func checkMacaroon(ctx context.Context, c *config.Config, w wallets.Wallet, name
 	if err := node.CheckPermissions(ctx, refunds); err != nil {
 		return Finding{name, "warn", "this lnd cannot see a refund through, so that what a provider owes is credit: " + err.Error(), wallets.BakeCommand(conf.Backend, "refunds")}
 	}
+
 	return Finding{}
 }
 

@@ -49,6 +49,7 @@ func askForWraps(ctx context.Context, c *config.Config, url string) error {
 			signer = own
 		}
 	}
+
 	pool, err := relay.NewPool(relay.Config{URLs: []string{url}, Signer: signer, QueryTimeout: relayTimeout})
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ func KeyMaker(c *config.Config, role, from string) func(string) error {
 			}
 			return key.WriteFile(path)
 		}
+
 		text, err := relay.ReadKeyFile(from)
 		if err != nil {
 			return advice.Usage("", "%w", err)

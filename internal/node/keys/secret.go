@@ -19,6 +19,7 @@ func RootSecret(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	secret, err := hex.DecodeString(text)
 	if err != nil || len(secret) != 32 {
 		return nil, advice.Usage("restore it from your backup", "%s does not hold 64 hex digits", path)
@@ -38,6 +39,7 @@ func ReadSecret(path string) (string, error) {
 	if st.Size() > 4096 {
 		return "", advice.Usage("", "secret file %s is too large", path)
 	}
+
 	raw, err := os.ReadFile(path)
 	return strings.TrimSpace(string(raw)), err
 }

@@ -38,12 +38,14 @@ func SignedKinds(c *config.Config, role string) []int {
 	for _, k := range c.Provider.Kinds {
 		list = append(list, k+kinds.ResultOffset)
 	}
+
 	own := c.Provider.Lifecycle.Provider().Kinds
 	for _, k := range []int{own.AgentProfile, own.AgentState, own.TickRequest, own.TickResult, own.TrajectorySession, own.TrajectoryEvent} {
 		if k != 0 {
 			list = append(list, k)
 		}
 	}
+
 	return list
 }
 
@@ -76,6 +78,7 @@ func Parse(k RoleKey, text string) (RoleKey, error) {
 	var note string
 	k.Text, note, _ = strings.Cut(text, "\n")
 	k.Text = strings.TrimSpace(k.Text)
+
 	var err error
 	switch {
 	case bunker.IsSession(k.Text):
@@ -92,6 +95,7 @@ func Parse(k RoleKey, text string) (RoleKey, error) {
 			k.Public = key.PublicKey()
 		}
 	}
+
 	if err != nil {
 		return k, advice.Usage("restore it from your backup; lightwork keys import and lightwork keys connect write such a file", "%s key: %s: %w", k.Role, k.Path, err)
 	}
@@ -106,6 +110,7 @@ func (k RoleKey) Open(c *config.Config) (*relay.Key, error) {
 	case KeptRemote:
 		return nil, advice.Usage("the signer's own program shows it, if anything does", "the %s key is with a remote signer", k.Role)
 	}
+
 	phrase, err := Passphrase(c, k.Role, false)
 	if err != nil {
 		return nil, err
@@ -117,6 +122,7 @@ func (k RoleKey) Open(c *config.Config) (*relay.Key, error) {
 	if k.Public != "" && k.Public != key.PublicKey() {
 		return nil, advice.Usage("restore the file from your backup", "%s key: %s names another key than it holds", k.Role, k.Path)
 	}
+
 	return key, nil
 }
 
@@ -139,6 +145,7 @@ func Passphrase(c *config.Config, role string, isNew bool) (string, error) {
 	if phrase := os.Getenv(passphraseEnv(role)); phrase != "" {
 		return phrase, nil
 	}
+
 	phrase, err := AskSecret("passphrase of the " + role + " key")
 	if errors.Is(err, ErrNoTerminal) {
 		return "", advice.Usage("give it in "+PassphraseSources(c, role), "the %s key has a passphrase: %w", role, err)
@@ -146,6 +153,7 @@ func Passphrase(c *config.Config, role string, isNew bool) (string, error) {
 	if err != nil || !isNew {
 		return phrase, err
 	}
+
 	again, err := AskSecret("once more")
 	if err == nil && again != phrase {
 		err = advice.Usage("", "the two passphrases differ")
@@ -191,6 +199,7 @@ func Open(c *config.Config, role string, log *slog.Logger) (Signer, error) {
 		key, err := k.Open(c)
 		return Signer{Signer: key, Cipher: key}, err
 	}
+
 	client, err := bunker.New(k.Remote, bunker.Config{Log: log})
 	if err != nil {
 		return Signer{}, advice.Usage("lightwork keys connect "+role+" writes it anew", "%s key: %w", role, err)

@@ -37,6 +37,7 @@ func Accounts(o *organism.Organism) (map[string]account, error) {
 		if err != nil {
 			return nil, fmt.Errorf("profile %s: linux_user: %w", p.Name, err)
 		}
+
 		for _, name := range p.Listeners {
 			l, _ := o.Listener(name)
 			agent, _, isTool := strings.Cut(l.Handler, "/")
@@ -49,6 +50,7 @@ func Accounts(o *organism.Organism) (map[string]account, error) {
 			all[agent] = a
 		}
 	}
+
 	return all, nil
 }
 
@@ -68,6 +70,7 @@ func lookUpAccount(name string) (account, error) {
 	if uid == 0 || gid == 0 {
 		return account{}, fmt.Errorf("%s is root, which is no account of its own", name)
 	}
+
 	return account{name, uid, gid}, nil
 }
 
@@ -85,12 +88,14 @@ func SetAccounts(c *config.Config, installed []host.Installed, log *slog.Logger)
 	if err != nil {
 		return advice.Usage("name an account of this machine, the same for all profiles that reach the agent", "%s: %w", c.OrganismFile(), err)
 	}
+
 	for i := range installed {
 		in := &installed[i]
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
 		if err != nil {
 			continue // the host says so when it is to start
 		}
+
 		a, ok := wanted[m.ID]
 		switch {
 		case !ok || in.UID == a.uid && in.GID == a.gid:
@@ -102,6 +107,7 @@ func SetAccounts(c *config.Config, installed []host.Installed, log *slog.Logger)
 			in.UID, in.GID = a.uid, a.gid
 		}
 	}
+
 	return nil
 }
 

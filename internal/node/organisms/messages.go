@@ -49,6 +49,7 @@ func (l *living) say(ctx context.Context, thread *pipeline.Thread, to organism.L
 	if answer == nil {
 		return json.Marshal(said{Text: "(" + to.Name + " has nothing to say)"})
 	}
+
 	return readAnswer(*answer)
 }
 
@@ -61,6 +62,7 @@ func asMessage(to message.Agent, takes []message.Type, text, before string, abou
 			return m, err
 		}
 	}
+
 	switch {
 	case slices.Contains(takes, message.TypeQuery):
 		m, err = message.New(person, to, message.Query{Question: text, Parameters: more}, about, now)
@@ -69,6 +71,7 @@ func asMessage(to message.Agent, takes []message.Type, text, before string, abou
 	default:
 		return m, &host.CallError{Code: wire.CodeRouteNotFound, Message: to.AgentID + " takes neither questions nor commands"}
 	}
+
 	m.TTL = questionTTL
 	return m, err
 }
@@ -86,6 +89,7 @@ func readAnswer(m message.Message) (json.RawMessage, error) {
 		}
 		return nil, &host.CallError{Code: string(f.Code), Message: text, Retryable: f.Recoverable}
 	}
+
 	text := string(m.Payload.Content)
 	if r, err := message.ContentOf[message.Response](m); err == nil && r.Answer != "" {
 		text = r.Answer
@@ -93,6 +97,7 @@ func readAnswer(m message.Message) (json.RawMessage, error) {
 			text += "\n" + string(r.Data)
 		}
 	}
+
 	doc, err := message.Encode(m)
 	if err != nil {
 		return nil, err

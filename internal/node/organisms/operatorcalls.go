@@ -48,6 +48,7 @@ func (o *OperatorCalls) Build(slots []string, log *slog.Logger) (err error) {
 	cfg := pipeline.Config{
 		Secrets: map[string]pipeline.Marked{}, Journal: journal, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
 	}
+
 	profile := pipeline.Profile{Name: operatorProfile, Retention: operatorRetention}
 	for _, slot := range slots {
 		cfg.Handlers = append(cfg.Handlers, pipeline.Handler{
@@ -56,6 +57,7 @@ func (o *OperatorCalls) Build(slots []string, log *slog.Logger) (err error) {
 		profile.Handlers = append(profile.Handlers, slot)
 		cfg.Secrets[slot], cfg.Secrets[slot+ResultSuffix] = o.secrets(slot, false), o.secrets(slot, true)
 	}
+
 	cfg.Profiles = []pipeline.Profile{profile}
 	if o.pipe, err = pipeline.New(cfg); err != nil {
 		return fmt.Errorf("pipeline of the operator: %w", err)
@@ -75,6 +77,7 @@ func (o *OperatorCalls) Invoke(ctx context.Context, c supervisor.Call) (supervis
 	if errors.Is(err, pipeline.ErrRouteNotFound) || errors.As(err, new(*pipeline.MalformedError)) {
 		return supervisor.Result{}, &supervisor.Error{Code: wire.CodeRouteNotFound, Message: "no route to " + wire.SafeText(tag)}
 	}
+
 	// The thread is over, whatever came of it.
 	ended := o.k.Update(context.WithoutCancel(ctx), func(tx *kernel.Tx) error {
 		return tx.ReturnThread(curator.Returned{Thread: thread, Failed: err != nil, Retention: operatorRetention})
@@ -90,6 +93,7 @@ func (o *OperatorCalls) Invoke(ctx context.Context, c supervisor.Call) (supervis
 	if err := cmp.Or(err, ended); err != nil {
 		return supervisor.Result{}, err
 	}
+
 	return supervisor.Result{Output: json.RawMessage(out.Whole())}, nil
 }
 
@@ -108,6 +112,7 @@ func (o *OperatorCalls) handle(ctx context.Context, p pipeline.Payload, _ pipeli
 	if err != nil {
 		return pipeline.Response{}, err
 	}
+
 	return pipeline.Reply(p.Tag+ResultSuffix, res.Output), nil
 }
 

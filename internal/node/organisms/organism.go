@@ -79,6 +79,7 @@ func (s *Runtime) Build(ctx context.Context, c *config.Config, agents *host.Host
 	if before := s.built.Load(); before != nil && !maps.Equal(before.accounts, users) {
 		return advice.Usage("start the node again for that", "%s: linux_user: agents that run keep their accounts", c.OrganismFile())
 	}
+
 	built, err := organism.Build(o, organismParts(agents, TellingSupervisor{sup, s.Told}, s.k, c, s.log))
 	if errors.Is(err, errAgentDown) {
 		return advice.Hint(err, "lightwork agents list says why it does not run")
@@ -86,6 +87,7 @@ func (s *Runtime) Build(ctx context.Context, c *config.Config, agents *host.Host
 	if err != nil {
 		return advice.Usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
 	}
+
 	router, err := routing.New(ctx, routing.Config{
 		Capabilities: built.Capabilities, Fillers: []routing.Filler{routing.Rules()}, Threshold: analysis.MatchThreshold,
 		Trace: func(step routing.Step, detail string) {
@@ -144,6 +146,7 @@ func (s *Runtime) Ask(ctx context.Context, req host.AskRequest, emit func(host.C
 	if err != nil {
 		return nil, err
 	}
+
 	id := rand.Text()
 	talk, err := s.talk(ctx, l, req)
 	if err != nil {
@@ -199,6 +202,7 @@ func (l *living) put(ctx context.Context, thread *pipeline.Thread, req host.AskR
 		})
 		return e, l.formError(choice.Name, err)
 	}
+
 	to, ok := l.Listener(req.Listener)
 	if !ok {
 		return turnResult{}, fmt.Errorf("listener %q: %w", req.Listener, pipeline.ErrRouteNotFound)
@@ -222,6 +226,7 @@ func (l *living) send(ctx context.Context, thread *pipeline.Thread, to organism.
 		}
 		in.Payload = task
 	}
+
 	out, err := thread.Submit(ctx, in)
 	return exchanged(text, out), err
 }

@@ -104,6 +104,7 @@ func organismTool(sup TellingSupervisor, ref string) (organism.Tool, error) {
 	if err != nil {
 		return organism.Tool{}, err
 	}
+
 	for _, t := range tools {
 		if t.Name != name {
 			continue
@@ -115,11 +116,13 @@ func organismTool(sup TellingSupervisor, ref string) (organism.Tool, error) {
 		if out.CheckResponse, out.ResponseSecrets, err = compileSchema(out.Response); err != nil {
 			return out, err
 		}
+
 		out.Do = func(ctx context.Context, input []byte, _ pipeline.Context) ([]byte, error) {
 			return callTool(ctx, sup, agent, name, input, nil)
 		}
 		return out, nil
 	}
+
 	return organism.Tool{}, fmt.Errorf("%s has not registered %s", agent, name)
 }
 
@@ -138,6 +141,7 @@ func callTool(ctx context.Context, sup TellingSupervisor, agent, tool string, in
 		AgentID: agent, Tool: tool, Input: input, Timeout: TimeLeft(ctx),
 		RequestID: came.RequestID, CorrelationID: came.CorrelationID, CausationID: came.DirectiveID, OnStream: onChunk,
 	})
+
 	var failed *supervisor.Error
 	switch {
 	case errors.As(err, &failed) && failed.Code == wire.CodeRouteNotFound:
@@ -146,6 +150,7 @@ func callTool(ctx context.Context, sup TellingSupervisor, agent, tool string, in
 	case errors.As(err, &failed):
 		return nil, &organism.Failure{Failure: pipeline.Failure{Code: failed.Code, Message: failed.Message, Retryable: failed.Retryable}}
 	}
+
 	return res.Output, err
 }
 

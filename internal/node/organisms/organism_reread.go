@@ -32,6 +32,7 @@ func (s *Runtime) reread(ctx context.Context, say func(format string, args ...an
 		s.log.Error("the organism cannot be read again: nothing changes", "err", err, "hint", coded.Hint)
 		return
 	}
+
 	l := s.built.Load()
 	say("the organism %s was read again: threads that begin go by it (%s), those that run end by the one before", l.Name, l.Hash)
 }

@@ -69,6 +69,7 @@ func (o *OperatorCalls) secrets(slot string, output bool) pipeline.Marked {
 		case len(schema) == 0:
 			return doc, nil
 		}
+
 		s, err := toolschema.Compile(schema)
 		if err != nil {
 			return nil, err

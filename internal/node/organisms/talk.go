@@ -44,6 +44,7 @@ func (s *Runtime) talk(ctx context.Context, l *living, req host.AskRequest) (*ta
 		return nil, &host.CallError{Code: wire.CodeInvalidInput, Message: fmt.Sprintf(
 			"the profile %q keeps nothing (journal: %s), so it has no conversations: ask without one, or under a profile that retains", req.Profile, p.Retention.Policy)}
 	}
+
 	id, err := rootThread.Child(talkSegment + req.Conversation + "]")
 	if err != nil {
 		return nil, &host.CallError{Code: wire.CodeInvalidInput, Message: "a conversation's name has letters, digits and _.:/@- only"}
@@ -51,6 +52,7 @@ func (s *Runtime) talk(ctx context.Context, l *living, req host.AskRequest) (*ta
 	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.EnsureThread(string(id), req.Profile) }); err != nil {
 		return nil, err
 	}
+
 	// What was said is folded once it fills half of what a prompt may show, and not before.
 	c, err := curator.New(curator.Config{Store: s.k.ContextStore(), FoldFrom: curator.DefaultBudget / 2})
 	if err != nil {
@@ -92,12 +94,14 @@ func (t *talk) keep(tx *kernel.Tx, e turnResult) error {
 	if json.Unmarshal([]byte(text), &said) == nil && said.Text != "" {
 		text = said.Text
 	}
+
 	// The role is in the content type, which the prompt shows beside a summary too.
 	for _, said := range []struct{ role, text string }{{chat.RoleUser, e.asked}, {chat.RoleAssistant, text}} {
 		if _, err := tx.PutSegment(string(t.thread), "text/plain; role="+said.role, []byte(masked(said.text))); err != nil {
 			return fmt.Errorf("keep the conversation: %w", err)
 		}
 	}
+
 	return nil
 }
 
@@ -116,6 +120,7 @@ func (s *Runtime) returned(ctx context.Context, l *living, thread *pipeline.Thre
 	if end.Folds, err = c.Folds(ctx, end); err != nil {
 		return err
 	}
+
 	return s.k.Update(ctx, func(tx *kernel.Tx) error {
 		if failed == nil && t != nil {
 			if err := t.keep(tx, e); err != nil {
@@ -161,6 +166,7 @@ func (s *Runtime) EndInterrupted(ctx context.Context) error {
 		}
 		s.log.Info("a thread was interrupted by the end of the node", "thread", t.ID, "profile", t.Profile)
 	}
+
 	return nil
 }
 
@@ -179,6 +185,7 @@ func (s *Runtime) retention(profile string) pipeline.Retention {
 			return p.Retention
 		}
 	}
+
 	return pipeline.Retention{Policy: pipeline.RetainForever}
 }
 
@@ -200,6 +207,7 @@ func newUnfoldTool(k *kernel.Kernel) (t organism.Tool, err error) {
 	if t.CheckResponse, err = compileCheck(t.Response); err != nil {
 		return t, err
 	}
+
 	t.Do = func(ctx context.Context, input []byte, at pipeline.Context) ([]byte, error) {
 		doc, err := c.Original(ctx, at.Thread.Parent(), input)
 		if code, ok := curator.CodeOf(err); ok {

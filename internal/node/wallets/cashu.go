@@ -38,6 +38,7 @@ func OpenCashu(ctx context.Context, c *config.Config, w config.Cashu, role strin
 		conf.ReadOnly = true
 		wal, err = cashu.Open(ctx, conf)
 	}
+
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,6 +51,7 @@ func OpenCashu(ctx context.Context, c *config.Config, w config.Cashu, role strin
 			}
 		})
 	}
+
 	return wal, func() {
 		stop()
 		wg.Wait()
@@ -69,6 +71,7 @@ func cashuOf(c *config.Config, w config.Cashu, role string, seed cashu.Seed, log
 	if err != nil {
 		return conf, advice.Usage("relays names those that payments go over", "%w", err)
 	}
+
 	return cashu.Config{
 		Mint: w.Mint, Seed: seed, Relays: c.Relays, Courier: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
 		// Another mint is another wallet: notes of the first stay where they are.
@@ -150,6 +153,7 @@ func ReadSeed(c *config.Config, w config.Cashu) (cashu.Seed, error) {
 	if err != nil {
 		return cashu.Seed{}, err
 	}
+
 	seed, err := cashu.ParseSeed(text)
 	if err != nil {
 		return seed, advice.Usage("restore it from your backup", "%s: %w", w.SeedFile, err)
@@ -170,6 +174,7 @@ func TakeWords(ctx context.Context, c *config.Config, w config.Cashu, role, text
 	if err := admits(ctx, c, w, role, seed, log); err != nil {
 		return err
 	}
+
 	path := c.Path(w.SeedFile)
 	if err := keys.KeepOld(path); err != nil {
 		return err
@@ -180,6 +185,7 @@ func TakeWords(ctx context.Context, c *config.Config, w config.Cashu, role, text
 	} else if err != nil {
 		return err
 	}
+
 	return keys.SwapIn(fresh, path)
 }
 
@@ -189,6 +195,7 @@ func admits(ctx context.Context, c *config.Config, w config.Cashu, role string, 
 	if err != nil {
 		return err
 	}
+
 	wal, err := cashu.Open(ctx, conf)
 	switch {
 	case errors.Is(err, sqlite.ErrLocked):
@@ -198,5 +205,6 @@ func admits(ctx context.Context, c *config.Config, w config.Cashu, role string, 
 	case err != nil:
 		return err
 	}
+
 	return wal.Close()
 }

@@ -34,6 +34,7 @@ func Hint(err error, role string, w config.Wallet) string {
 	case errors.Is(err, payments.ErrWalletUnavailable):
 		return "start lnd, or correct " + section + ".address and tls_cert_file; lncli state says whether it is ready"
 	}
+
 	return "lightwork doctor checks the wallet"
 }
 
@@ -42,6 +43,7 @@ func Plain(err error, w config.Wallet) error {
 	if err == nil {
 		return nil
 	}
+
 	what := err.Error()
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -53,6 +55,7 @@ func Plain(err error, w config.Wallet) error {
 	case errors.Is(err, payments.ErrWalletUnavailable):
 		what = "the wallet does not answer"
 	}
+
 	return errors.New(what + "; " + Hint(err, "provider", w))
 }
 

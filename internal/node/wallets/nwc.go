@@ -29,6 +29,7 @@ func ReadConnection(file string) (nwc.Connection, error) {
 	if err != nil {
 		return nwc.Connection{}, err
 	}
+
 	connection, err := nwc.ParseURI(text)
 	if err != nil {
 		return connection, advice.Usage("the wallet's app gives an address that begins with nostr+walletconnect://", "%s: %w", file, err)
@@ -136,8 +137,10 @@ func Payable(ctx context.Context, w Wallet, offers []provider.Offer) (left []pro
 				less = append(less, o.SchemaID+" is sold in "+display.Modes(modes)+", and "+choosesHash)
 			}
 		}
+
 		left = append(left, o)
 	}
+
 	return left, unpaid, less, nil
 }
 

@@ -61,6 +61,7 @@ func (w App) serveBook(ctx context.Context, c *config.Config, book *nwc.Book, lo
 		return err
 	}
 	defer closeWallet()
+
 	if wal == nil {
 		return advice.Usage("set "+w.Role+".wallet.backend to lnd or play", "the %s has no wallet", w.Role)
 	}
@@ -77,6 +78,7 @@ func (w App) serveBook(ctx context.Context, c *config.Config, book *nwc.Book, lo
 func (w App) open(dir string, relays []string, say func(string)) (nwc.App, error) {
 	file, address := filepath.Join(dir, w.Name+".json"), filepath.Join(dir, w.Name+".uri")
 	var kept nwcApp
+
 	doc, err := os.ReadFile(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -93,10 +95,12 @@ func (w App) open(dir string, relays []string, say func(string)) (nwc.App, error
 		if err := os.WriteFile(file, doc, 0o600); err != nil {
 			return app, err
 		}
+
 		say(fmt.Sprintf("the address for %s is in %s; whoever has it can spend the budget", display.Printable(w.Name), address))
 	case err != nil:
 		return nwc.App{}, err
 	}
+
 	if err := json.Unmarshal(doc, &kept); err != nil {
 		return nwc.App{}, fmt.Errorf("%s: %w", file, err)
 	}
@@ -104,6 +108,7 @@ func (w App) open(dir string, relays []string, say func(string)) (nwc.App, error
 	if err != nil {
 		return nwc.App{}, fmt.Errorf("%s: %w", file, err)
 	}
+
 	return nwc.App{
 		Name: w.Name, Wallet: secret, Client: kept.Client, Methods: nwc.AllMethods(), BudgetMsats: w.BudgetMsats, Period: w.Period,
 	}, nil

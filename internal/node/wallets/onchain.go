@@ -54,6 +54,7 @@ func openOnchain(ctx context.Context, c *config.Config, w config.Wallet, role st
 		closeAll()
 		return nil, nil, err
 	}
+
 	return wal, closeAll, nil
 }
 

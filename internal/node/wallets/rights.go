@@ -40,6 +40,7 @@ func CheckRights(ctx context.Context, w Wallet, role string, conf config.Wallet)
 	if _, err := w.Node(ctx); err != nil {
 		return advice.Hint(err, Hint(err, role, conf))
 	}
+
 	does, _ := LndRoles(role, conf.Backend)
 	if err := node.CheckPermissions(ctx, does); err != nil {
 		return advice.Hint(err, Hint(err, role, conf))

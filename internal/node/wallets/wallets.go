@@ -71,6 +71,7 @@ func Open(ctx context.Context, c *config.Config, w config.Wallet, role string, l
 		}
 		return client, closeClient, nil
 	}
+
 	return nil, func() {}, nil
 }
 

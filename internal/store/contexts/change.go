@@ -45,11 +45,13 @@ func (tx Contexts) changeSegment(thread string, c curator.Change) error {
 	if status != c.From {
 		return fmt.Errorf("it is %s, not %s: %w", status, c.From, row.ErrConflict)
 	}
+
 	if c.Summary != "" {
 		if summary, err = tx.putSummary(thread, c); err != nil {
 			return err
 		}
 	}
+
 	if summary.IsZero() {
 		if c.To == curator.Folded {
 			return fmt.Errorf("folded without a summary: %w", row.ErrConflict)

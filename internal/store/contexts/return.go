@@ -30,6 +30,7 @@ func (tx Contexts) ReturnThread(r curator.Returned) error {
 		d := hashing.Bytes(r.Result)
 		digest = &d
 	}
+
 	if err := tx.EndThread(id, state, digest); err != nil {
 		return err
 	}
@@ -38,6 +39,7 @@ func (tx Contexts) ReturnThread(r curator.Returned) error {
 			return err
 		}
 	}
+
 	switch {
 	case retention == journal.RetainForever:
 		return nil
@@ -48,6 +50,7 @@ func (tx Contexts) ReturnThread(r curator.Returned) error {
 		_, err := tx.pruneContext(id)
 		return err
 	}
+
 	if err := tx.foldContext(id, r.Folds); err != nil {
 		return err
 	}
@@ -73,6 +76,7 @@ func (tx Contexts) foldContext(id string, folds []curator.Change) error {
 			return fmt.Errorf("return thread: %s to %s: %w", c.ID, c.To, row.ErrInvalid)
 		}
 	}
+
 	if err := tx.ChangeSegments(id, folds); err != nil {
 		return err
 	}
@@ -84,6 +88,7 @@ func (tx Contexts) foldContext(id string, folds []curator.Change) error {
 	if left > 0 {
 		return fmt.Errorf("return thread: %d segments without a fold: %w", left, row.ErrConflict)
 	}
+
 	return nil
 }
 
@@ -103,6 +108,7 @@ func (tx Contexts) pruneContext(id string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	for _, s := range segments {
 		contents, err := row.Column(tx.Tx, scanDigest, `SELECT content FROM context_segments WHERE id = ?1
 			UNION SELECT summary FROM context_states WHERE segment_id = ?1 AND summary IS NOT NULL`, int64(s.ID))
@@ -112,12 +118,14 @@ func (tx Contexts) pruneContext(id string) (int, error) {
 		if err := tx.appendSegmentState(curator.Change{ID: s.ID, To: statusPruned}, nil); err != nil {
 			return 0, err
 		}
+
 		for _, d := range contents {
 			if err := tx.DropContent(d); err != nil {
 				return 0, err
 			}
 		}
 	}
+
 	return len(segments), nil
 }
 
@@ -133,6 +141,7 @@ func (tx Contexts) PruneExpired(now time.Time, limit int) (threads, segments int
 	if err != nil {
 		return 0, 0, err
 	}
+
 	for _, id := range ids {
 		n, err := tx.pruneContext(id)
 		if err != nil {
@@ -146,5 +155,6 @@ func (tx Contexts) PruneExpired(now time.Time, limit int) (threads, segments int
 			break
 		}
 	}
+
 	return threads, segments, nil
 }

@@ -35,12 +35,14 @@ func (tx Contexts) PutSegment(thread, contentType string, content []byte) (curat
 	if len(content) > MaxSegmentBytes {
 		return 0, fmt.Errorf("segment of %d bytes, at most %d: %w", len(content), MaxSegmentBytes, row.ErrTooLarge)
 	}
+
 	switch state, err := tx.StateOf(thread); {
 	case err != nil:
 		return 0, fmt.Errorf("put segment: %w", err)
 	case state != journal.ThreadActive:
 		return 0, fmt.Errorf("put segment: thread is %s: %w", state, row.ErrConflict)
 	}
+
 	var n int
 	err := tx.QueryRow("SELECT count(*) FROM context_segments WHERE thread_id = ?", thread).Scan(&n)
 	if err != nil {
@@ -49,6 +51,7 @@ func (tx Contexts) PutSegment(thread, contentType string, content []byte) (curat
 	if n >= MaxSegments {
 		return 0, fmt.Errorf("put segment: thread has %d: %w", n, row.ErrTooLarge)
 	}
+
 	digest, err := tx.AddContent(content)
 	if err != nil {
 		return 0, err
@@ -93,6 +96,7 @@ func (tx Contexts) Segments(thread string, head int) ([]curator.Segment, error) 
 		return nil, fmt.Errorf("read context: %w", err)
 	}
 	defer rows.Close()
+
 	var list []curator.Segment
 	for rows.Next() {
 		s, err := scanSegment(rows)
@@ -101,6 +105,7 @@ func (tx Contexts) Segments(thread string, head int) ([]curator.Segment, error) 
 		}
 		list = append(list, s)
 	}
+
 	return list, rows.Err()
 }
 

@@ -32,6 +32,7 @@ func (tx Journal) Audit(eventType, subject string, metadata any) error {
 	if len(doc) > MaxAuditBytes {
 		return fmt.Errorf("audit metadata of %d bytes: %w", len(doc), row.ErrTooLarge)
 	}
+
 	_, err = tx.Exec("INSERT INTO audit(at_ms, event_type, subject, metadata) VALUES (?, ?, ?, ?)",
 		tx.Now().UnixMilli(), eventType, subject, string(doc))
 	if err != nil {
@@ -60,6 +61,7 @@ func (tx Journal) auditLines(query string, args ...any) ([]AuditLine, error) {
 		return nil, fmt.Errorf("read audit: %w", err)
 	}
 	defer rows.Close()
+
 	var lines []AuditLine
 	for rows.Next() {
 		var l AuditLine
@@ -71,5 +73,6 @@ func (tx Journal) auditLines(query string, args ...any) ([]AuditLine, error) {
 		l.At, l.Metadata = row.FromMs(ms), json.RawMessage(doc)
 		lines = append(lines, l)
 	}
+
 	return lines, rows.Err()
 }

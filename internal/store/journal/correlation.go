@@ -47,6 +47,7 @@ func (tx Journal) Lookup(name string) ([]Names, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look up name: %w", err)
 	}
+
 	var list []Names
 	for _, id := range ids {
 		n, err := tx.NamesOf(id)
@@ -55,6 +56,7 @@ func (tx Journal) Lookup(name string) ([]Names, error) {
 		}
 		list = append(list, n)
 	}
+
 	return list, nil
 }
 
@@ -66,6 +68,7 @@ func (tx Journal) NamesOf(requestID string) (Names, error) {
 		return n, err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var kind NameKind
 		var value string
@@ -74,5 +77,6 @@ func (tx Journal) NamesOf(requestID string) (Names, error) {
 		}
 		n.Names[kind] = append(n.Names[kind], value)
 	}
+
 	return n, rows.Err()
 }

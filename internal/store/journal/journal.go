@@ -55,6 +55,7 @@ func (tx Journal) appendJournal(e Entry, keeps bool) (Entry, error) {
 	if e.PayloadHash.IsZero() {
 		return e, fmt.Errorf("journal entry without payload hash: %w", row.ErrInvalid)
 	}
+
 	var expires sql.NullInt64
 	if n := r.Days(); n > 0 {
 		expires = row.Ms(tx.Now().Add(time.Duration(n) * 24 * time.Hour))
@@ -64,6 +65,7 @@ func (tx Journal) appendJournal(e Entry, keeps bool) (Entry, error) {
 		return e, err
 	}
 	e.At = tx.Now()
+
 	// One statement: a message passes no sooner than this is done.
 	res, err := tx.Exec(`INSERT INTO journal(seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention,
 			expires_ms, keeps, call_id, request_id)
@@ -79,6 +81,7 @@ func (tx Journal) appendJournal(e Entry, keeps bool) (Entry, error) {
 		_, err = tx.Exec(`INSERT OR IGNORE INTO journal_threads(thread_id, seq)
 			SELECT thread_id, seq FROM journal WHERE seq > ? ORDER BY thread_id, seq`, e.Seq-journalBlock)
 	}
+
 	if err != nil {
 		return e, fmt.Errorf("append journal entry: %w", err)
 	}
@@ -100,6 +103,7 @@ func jobThreads(id string) (root, below string, err error) {
 	if end == len(id) {
 		return id, "", nil
 	}
+
 	n := labelLen(id[end+1:])
 	if n == 0 {
 		return "", "", fmt.Errorf("thread id %.80q: %w", id, row.ErrInvalid)
@@ -139,6 +143,7 @@ const (
 func (tx Journal) Entries(f Filter) ([]Entry, error) {
 	query := `SELECT seq, at_ms, thread_id, direction, handler, payload_tag, payload_hash, retention, request_id, call_id
 		FROM journal WHERE seq > ?`
+
 	args := []any{f.After}
 	for _, c := range []struct{ which, value string }{
 		{onThread, f.Thread}, {"request_id = ?", f.RequestID}, {"call_id = ?", f.CallID},
@@ -148,14 +153,17 @@ func (tx Journal) Entries(f Filter) ([]Entry, error) {
 			args = append(args, c.value)
 		}
 	}
+
 	if f.Session != "" {
 		query += " AND " + inSession
 		args = append(args, f.Session, f.Session, f.Session)
 	}
+
 	if f.TagPrefix != "" {
 		query += " AND substr(payload_tag, 1, ?) = ?"
 		args = append(args, len(f.TagPrefix), f.TagPrefix)
 	}
+
 	query += " ORDER BY seq"
 	if f.Newest {
 		query += " DESC"
@@ -168,6 +176,7 @@ func (tx Journal) Entries(f Filter) ([]Entry, error) {
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
 	defer rows.Close()
+
 	var list []Entry
 	for rows.Next() {
 		e, err := scanJournal(rows)
@@ -176,6 +185,7 @@ func (tx Journal) Entries(f Filter) ([]Entry, error) {
 		}
 		list = append(list, e)
 	}
+
 	if f.Newest {
 		slices.Reverse(list)
 	}
@@ -225,6 +235,7 @@ func (tx Journal) PruneJournal(now time.Time, limit int) (int, error) {
 		return 0, fmt.Errorf("prune journal: %w", err)
 	}
 	defer rows.Close()
+
 	var gone []old
 	for rows.Next() {
 		var o old
@@ -233,14 +244,17 @@ func (tx Journal) PruneJournal(now time.Time, limit int) (int, error) {
 		}
 		gone = append(gone, o)
 	}
+
 	if err := rows.Err(); err != nil {
 		return 0, fmt.Errorf("prune journal: %w", err)
 	}
+
 	for _, o := range gone {
 		if err := tx.deleteEntry(o.seq, o.hash); err != nil {
 			return 0, err
 		}
 	}
+
 	return len(gone), nil
 }
 

@@ -47,6 +47,7 @@ func ThreadPath(id string) ([]string, error) {
 	if len(id) > MaxThreadID {
 		return nil, fmt.Errorf("thread id of %d bytes: %w", len(id), row.ErrTooLarge)
 	}
+
 	var path []string
 	for from := 0; ; {
 		n := labelLen(id[from:])
@@ -61,6 +62,7 @@ func ThreadPath(id string) ([]string, error) {
 		if id[from] != '.' {
 			return nil, fmt.Errorf("thread id %.80q: %w", id, row.ErrInvalid)
 		}
+
 		from++
 	}
 }
@@ -74,6 +76,7 @@ func labelLen(s string) int {
 	if name == 0 || s[name] != '[' {
 		return name
 	}
+
 	key := strings.IndexFunc(s[name+1:], func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("[]", r) })
 	if key < 1 || s[name+1+key] != ']' {
 		return 0
@@ -101,6 +104,7 @@ func (tx Journal) CreateThread(id, profile string) error {
 			return fmt.Errorf("create thread: parent is %s: %w", state, row.ErrConflict)
 		}
 	}
+
 	_, err = tx.Exec("INSERT INTO threads(thread_id, parent, profile, created_ms) VALUES (?, ?, ?, ?)",
 		id, row.Text(parent), profile, tx.Now().UnixMilli())
 	if sqlite.IsUnique(err) {
@@ -109,6 +113,7 @@ func (tx Journal) CreateThread(id, profile string) error {
 	if err != nil {
 		return fmt.Errorf("create thread: %w", err)
 	}
+
 	return nil
 }
 
@@ -123,6 +128,7 @@ func (tx Journal) EnsureThread(id, profile string) error {
 	if err != nil {
 		return err
 	}
+
 	// Up to what exists, and down again.
 	from := len(path) - 1
 	for ; from > 0; from-- {
@@ -133,11 +139,13 @@ func (tx Journal) EnsureThread(id, profile string) error {
 			break
 		}
 	}
+
 	for _, id := range path[from:] {
 		if err := tx.CreateThread(id, profile); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -170,6 +178,7 @@ func (tx Journal) EndThread(id string, to ThreadState, result *hashing.Digest) e
 	if state != ThreadActive {
 		return fmt.Errorf("end thread %q, which is %s: %w", id, state, row.ErrConflict)
 	}
+
 	_, err = tx.Exec("INSERT INTO thread_states(thread_id, state, result, at_ms) VALUES (?, ?, ?, ?)",
 		id, string(to), row.BlobPtr(result), tx.Now().UnixMilli())
 	if err != nil {
@@ -208,6 +217,7 @@ func (tx Journal) Thread(id string) (Thread, error) {
 	if err != nil {
 		return t, fmt.Errorf("read thread: %w", err)
 	}
+
 	t.Parent, t.State, t.Created, t.StateAt = parent.String, ThreadState(state), row.FromMs(created), row.FromMs(at)
 	if !result.IsZero() {
 		t.Result = &result

@@ -67,6 +67,7 @@ func (tx Outbox) Enqueue(e OutEvent) error {
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, tx.sameEvent(e))
 	}
+
 	seq, err := res.LastInsertId()
 	if err == nil {
 		_, err = tx.Exec("INSERT INTO outbox_open(created_ms, seq) VALUES (?, ?)", tx.Now().UnixMilli(), seq)
@@ -109,6 +110,7 @@ func (l relayList) Scan(v any) error {
 	if err := json.Unmarshal([]byte(doc), l.dst); err != nil {
 		return fmt.Errorf("relays: %w: %w", row.ErrCorrupt, err)
 	}
+
 	*l.dst = relaySet(*l.dst)
 	return nil
 }
@@ -145,6 +147,7 @@ func (tx Outbox) AddAck(a Ack) error {
 	if _, err := tx.Exec("DELETE FROM outbox_open WHERE created_ms = ? AND seq = ?", created, seq); err != nil {
 		return fmt.Errorf("close queued event: %w", err)
 	}
+
 	return nil
 }
 
@@ -184,6 +187,7 @@ func (tx Outbox) open(which string, args ...any) ([]Pending, error) {
 		return nil, fmt.Errorf("read outbox: %w", err)
 	}
 	defer rows.Close()
+
 	var list []Pending
 	for rows.Next() {
 		var p Pending
@@ -197,6 +201,7 @@ func (tx Outbox) open(which string, args ...any) ([]Pending, error) {
 		p.RequestID, p.QueuedAt = request.String, row.FromMs(ms)
 		list = append(list, p)
 	}
+
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read outbox: %w", err)
 	}
@@ -214,6 +219,7 @@ func (tx Outbox) Acks(requestID string) ([]Ack, error) {
 		return nil, fmt.Errorf("read answers of relays: %w", err)
 	}
 	defer rows.Close()
+
 	var list []Ack
 	for rows.Next() {
 		var a Ack
@@ -224,6 +230,7 @@ func (tx Outbox) Acks(requestID string) ([]Ack, error) {
 		a.At = row.FromMs(ms)
 		list = append(list, a)
 	}
+
 	return list, rows.Err()
 }
 

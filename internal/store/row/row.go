@@ -48,6 +48,7 @@ func Column[T any](tx *Tx, scan func(rows *sql.Rows, v *T) error, query string, 
 		}
 		list = append(list, v)
 	}
+
 	return list, rows.Err()
 }
 
@@ -90,6 +91,7 @@ func (b bytes32[T]) Scan(v any) error {
 	default:
 		return fmt.Errorf("%T in a column of bytes: %w", v, ErrCorrupt)
 	}
+
 	return nil
 }
 

@@ -110,14 +110,17 @@ func (c *followSet) grow(ctx context.Context) (map[pubkey]bool, error) {
 			}
 			next = append(next, found...)
 		}
+
 		for _, key := range next {
 			var k pubkey
 			if _, err := hex.Decode(k[:], []byte(key)); err == nil {
 				keys[k] = true
 			}
 		}
+
 		from = next
 	}
+
 	return keys, nil
 }
 
@@ -128,6 +131,7 @@ func (c *followSet) lists(ctx context.Context, authors []string) (keys []string,
 		return nil, err
 	}
 	slices.SortStableFunc(events, func(a, b nostr.Event) int { return -cmp.Compare(a.CreatedAt, b.CreatedAt) })
+
 	read := map[string]bool{}
 	for _, ev := range events {
 		if read[ev.PubKey] || ev.Kind != kinds.Follows || !slices.Contains(authors, ev.PubKey) {
@@ -142,5 +146,6 @@ func (c *followSet) lists(ctx context.Context, authors []string) (keys []string,
 			}
 		}
 	}
+
 	return keys, nil
 }

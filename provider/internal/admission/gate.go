@@ -106,6 +106,7 @@ func (g *Gate) MayBuy(ctx context.Context, key string) error {
 	if g.State() != Open {
 		return job.Refuse(job.CodePaused, "no new jobs are taken now; ask again later, or another provider")
 	}
+
 	switch a := g.cfg.Access; {
 	case slices.Contains(a.Deny, key):
 		return job.Refuse(job.CodeNotAllowed, "this key is not served here; ask another provider")
@@ -166,12 +167,14 @@ func (g *Gate) Enter(ctx context.Context, requestID, buyer string, mode receipts
 			return 0, fmt.Errorf("look for earlier payments: %w", err)
 		}
 	}
+
 	if err := g.load.enter(requestID, buyer, known, mode, hasFee, g.cfg.Limits); err != nil {
 		return 0, err
 	}
 	if filling && !known {
 		return min(g.cfg.Limits.QuoteTTL, hurriedQuote), nil
 	}
+
 	return g.cfg.Limits.QuoteTTL, nil
 }
 

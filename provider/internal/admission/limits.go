@@ -68,12 +68,14 @@ func (l Limits) Check() error {
 			return &LimitError{n.name, "cannot be negative"}
 		}
 	}
+
 	if l.ClockWindow > job.RefusedFor/2 {
 		return &LimitError{"clock_window", fmt.Sprintf("is at most %v, since refusals are forgotten after %v", job.RefusedFor/2, job.RefusedFor)}
 	}
 	if l.QuoteTTL > 0 && l.QuoteTTL < time.Second {
 		return &LimitError{"quote_ttl", "is shorter than a second"}
 	}
+
 	return nil
 }
 

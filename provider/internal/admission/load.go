@@ -65,6 +65,7 @@ func (l *load) filling(lim Limits) bool {
 func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool, lim Limits) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	c := l.per[buyer]
 	e := loadEntry{buyer: buyer, active: !isPaidFirst(mode, fee), hold: mode == receipts.ModeHold}
 	switch {
@@ -83,6 +84,7 @@ func (l *load) enter(id, buyer string, known bool, mode receipts.Mode, fee bool,
 	case e.hold && c.held >= lim.HeldPerBuyer:
 		return job.Refuse(job.CodeOverCapacity, fmt.Sprintf("at most %d held payments of one key", lim.HeldPerBuyer))
 	}
+
 	l.put(id, e)
 	return nil
 }

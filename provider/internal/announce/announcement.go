@@ -143,6 +143,7 @@ func (a *Announcer) announcement(ctx context.Context) (Announcement, error) {
 	if len(withdrawn) == len(a.cfg.Offers) {
 		said.Capacity.MaxConcurrentJobs, said.Lightwork.Paused = 0, true
 	}
+
 	for _, o := range a.cfg.Offers {
 		if slices.Contains(withdrawn, o.SchemaID) {
 			continue
@@ -166,6 +167,7 @@ func (a *Announcer) announcement(ctx context.Context) (Announcement, error) {
 			}
 		}
 	}
+
 	schema := said.NIP90Params["schema"]
 	schema.Values = said.Capabilities.SupportedJobs
 	said.NIP90Params["schema"] = schema

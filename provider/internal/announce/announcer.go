@@ -95,6 +95,7 @@ func (a *Announcer) Serve(ctx context.Context, ready <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	for {
 		if err := a.Announce(ctx); err != nil && ctx.Err() == nil {
 			a.log.Error("announce", "err", err)
@@ -150,6 +151,7 @@ func (a *Announcer) Announce(ctx context.Context) error {
 		return err
 	}
 	defer a.turn.end()
+
 	said, err := a.announcement(ctx)
 	if err != nil {
 		return err
@@ -196,6 +198,7 @@ func (a *Announcer) profileEvents(ctx context.Context, said Announcement) ([]job
 	if said.Lightwork.Paused {
 		state.Status = "paused"
 	}
+
 	var out []job.OutEvent
 	for _, f := range []struct {
 		kind int
@@ -219,5 +222,6 @@ func (a *Announcer) profileEvents(ctx context.Context, said Announcement) ([]job
 		}
 		out = append(out, queued)
 	}
+
 	return out, nil
 }

@@ -39,7 +39,9 @@ func (a *Announcer) ServePresence(ctx context.Context, ready <-chan struct{}) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	a.introduce(ctx)
+
 	// An earlier life may have taken its beat back in this very second, which would
 	// take a new one back too.
 	select {
@@ -47,8 +49,10 @@ func (a *Announcer) ServePresence(ctx context.Context, ready <-chan struct{}) er
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+
 	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()
+
 	for {
 		a.cfg.Publisher.Offer(a.Beat)
 		select {
@@ -68,10 +72,12 @@ const goodbyeTime = 3 * time.Second
 func (a *Announcer) Goodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbyeTime)
 	defer cancel()
+
 	if err := a.turn.begin(ctx); err != nil {
 		return
 	}
 	defer a.turn.end()
+
 	said, err := a.announcement(ctx)
 	if err != nil {
 		a.log.Warn("the relays are not told that this provider has stopped", "err", err)
@@ -96,6 +102,7 @@ func (a *Announcer) Goodbye(ctx context.Context) {
 		}
 		sent.Go(func() { a.cfg.Publisher.Publish(ctx, ev) })
 	}
+
 	sent.Wait()
 }
 
@@ -130,6 +137,7 @@ func (a *Announcer) introduce(ctx context.Context) {
 	for _, url := range a.cfg.Market.Relays() {
 		list = append(list, nostr.Tag{"r", url})
 	}
+
 	for kind, write := range map[int]func(context.Context) (nostr.Event, error){
 		kinds.Profile: func(ctx context.Context) (nostr.Event, error) {
 			return a.cfg.Publisher.SignTags(ctx, kinds.Profile, nostr.Tags{clientTag()}, string(profile))

@@ -52,11 +52,13 @@ func (p *Publisher) serveGathered(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+
 		select {
 		case <-time.After(gatherFor):
 		case <-ctx.Done():
 			return // serve commits the rest
 		}
+
 		if err := p.record(ctx); err != nil && ctx.Err() == nil {
 			p.log.Error("record relay answers", "err", err)
 			p.cfg.OnStoreError(err)

@@ -38,6 +38,7 @@ func (p *Publisher) FeedbackEvent(ctx context.Context, to Addressee, status, inf
 		}
 		inside = append(inside, nostr.Tag{InnerTag, string(raw)})
 	}
+
 	doc, err := json.Marshal(inside)
 	if err != nil {
 		return nostr.Event{}, err

@@ -126,20 +126,24 @@ func (r *readLists) of(ctx context.Context, key string) []string {
 	l := r.entry(key)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if !l.at.IsZero() && time.Since(l.at) < readListAge {
 		return l.urls
 	}
 	ctx, cancel := context.WithTimeout(ctx, readListWait)
 	defer cancel()
+
 	// No answer counts as none: the job's events are on our own relays anyway.
 	found, _ := r.query(ctx, nostr.Filter{Kinds: []int{kinds.RelayList}, Authors: []string{key}, Limit: 1})
 	l.at, l.urls = time.Now(), nil
+
 	for _, ev := range found {
 		if ev.Kind == kinds.RelayList && ev.PubKey == key {
 			l.urls = readRelays(ev.Tags)
 			break // the newest comes first
 		}
 	}
+
 	return l.urls
 }
 

@@ -109,6 +109,7 @@ func (p *Publisher) DecryptRequest(ctx context.Context, ev nostr.Event) (nostr.E
 	if p.cfg.Cipher == nil || !ev.Tags.ContainsAny("p", []string{p.key}) {
 		return ev, job.Refuse(job.CodeUnsupportedEncryption, "send the request in the clear, content empty")
 	}
+
 	text, err := p.decrypt(ctx, ev.PubKey, ev.Content)
 	if err != nil {
 		return ev, job.Refuse(job.CodeUnsupportedEncryption, "encrypt the tags to this key, by NIP-44 or NIP-04")
@@ -119,20 +120,24 @@ func (p *Publisher) DecryptRequest(ctx context.Context, ev nostr.Event) (nostr.E
 	}
 	view := ev
 	view.Content, view.Tags = "", nil
+
 	for _, t := range ev.Tags {
 		if len(t) > 0 && t[0] != "encrypted" {
 			view.Tags = append(view.Tags, t)
 		}
 	}
+
 	if d, err := domain.Of(inside); err != nil || d != "" {
 		return ev, job.Refuse(job.CodeInvalidInput, "tag domain: it is among the encrypted tags, and belongs in the event itself")
 	}
+
 	for _, t := range inside {
 		// What says who and when is for all to see, in the event itself.
 		if len(t) > 0 && t[0] != "p" && t[0] != "e" && t[0] != "expiration" && t[0] != "encrypted" {
 			view.Tags = append(view.Tags, t)
 		}
 	}
+
 	return view, nil
 }
 

@@ -186,9 +186,11 @@ func (p *Publisher) Serve(ctx context.Context) error {
 			p.log.Error("record relay answers", "err", err)
 		}
 	}()
+
 	workers.Go(func() error { p.serveBrief(ctx); return nil })
 	tick := time.NewTicker(retryEvery)
 	defer tick.Stop()
+
 	p.retry(ctx, workers)
 	for {
 		select {
@@ -218,6 +220,7 @@ func (p *Publisher) serveBrief(ctx context.Context) {
 				p.log.Warn("partial output lost", "request", request, "err", err)
 				continue
 			}
+
 			p.Publish(ctx, ev)
 		case <-ctx.Done():
 			return
@@ -247,6 +250,7 @@ func (p *Publisher) publish(ctx context.Context, workers *errgroup.Group, out jo
 	if busy {
 		return
 	}
+
 	ev, err := out.Parsed()
 	if err != nil {
 		p.log.Error("queued event unreadable", "request", out.RequestID, "event", out.EventID, "err", err)
@@ -283,10 +287,12 @@ func (p *Publisher) publishOne(ctx context.Context, out job.OutEvent, ev nostr.E
 	if isResult {
 		uploading, stop := context.WithCancel(ctx)
 		defer stop()
+
 		if !p.beginOffer(out.EventID, stop) {
 			return false
 		}
 		defer p.endOffer(out.EventID)
+
 		if err := p.uploadFirst(uploading, out.RequestID, ev); err != nil {
 			p.notReady(ctx, out, err)
 			return false
@@ -294,22 +300,27 @@ func (p *Publisher) publishOne(ctx context.Context, out job.OutEvent, ev nostr.E
 		if p.withdrawn.Has(out.EventID) {
 			return false
 		}
+
 		publish = p.publishUntilAcked
 	}
+
 	acks := publish(ctx, ev)
 	if OKs(out.EventID, acks) > 0 && out.RequestID != "" {
 		// Only now: what none of ours has taken could be all that a buyer gets, and
 		// its money would go back.
 		p.forward(ctx, out.RequestID, ev)
 	}
+
 	if ctx.Err() != nil {
 		return false
 	}
+
 	for _, a := range acks {
 		if !a.OK {
 			p.log.Warn("relay did not take event", "request", out.RequestID, "relay", a.Relay, "event", out.EventID, "message", a.Message)
 		}
 	}
+
 	switch {
 	case !isResult:
 		p.gather(acks)
@@ -319,6 +330,7 @@ func (p *Publisher) publishOne(ctx context.Context, out job.OutEvent, ev nostr.E
 		p.cfg.OnAck(out.RequestID, acks)
 		return true
 	}
+
 	if err := p.record(ctx, acks...); err != nil {
 		p.log.Error("record relay answers", "request", out.RequestID, "event", out.EventID, "err", err)
 		p.cfg.OnStoreError(err)
@@ -370,6 +382,7 @@ func (p *Publisher) endOffer(eventID string) {
 // it, and the answers of those that it was offered to are known.
 func (p *Publisher) Withdraw(ctx context.Context, eventID string) error {
 	p.withdrawn.Add(eventID)
+
 	for {
 		p.mu.Lock()
 		stop, busy := p.offering[eventID]
@@ -379,6 +392,7 @@ func (p *Publisher) Withdraw(ctx context.Context, eventID string) error {
 			return nil
 		}
 		stop()
+
 		select {
 		case <-offered:
 		case <-ctx.Done():

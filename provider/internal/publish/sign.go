@@ -91,6 +91,7 @@ func (p *Publisher) signOne(ctx context.Context, u unsigned) {
 	if err == nil && u.ev.ID != u.out.EventID {
 		err = ErrSignerRefuses // it must not choose what it signs
 	}
+
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, ErrSignerRefuses):
@@ -116,6 +117,7 @@ func (p *Publisher) signOne(ctx context.Context, u unsigned) {
 		p.Send(u.out)
 		return
 	}
+
 	p.landed(u.out.EventID)
 }
 

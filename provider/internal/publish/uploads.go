@@ -71,6 +71,7 @@ func (p *Publisher) uploadBlobs(ctx context.Context, requestID string, ev nostr.
 		} else if len(t) < 5 || t[0] != "blob" {
 			continue
 		}
+
 		all.Go(func() error {
 			d, err := hashing.ParseDigest(t[2])
 			if err != nil {
@@ -85,6 +86,7 @@ func (p *Publisher) uploadBlobs(ctx context.Context, requestID string, ev nostr.
 			return nil
 		})
 	}
+
 	return all.Wait()
 }
 
@@ -101,6 +103,7 @@ func (p *Publisher) uploadOnce(ctx context.Context, requestID string, d hashing.
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
+
 		data, err := p.blobOf(ctx, requestID, d)
 		if err != nil {
 			return nil, err
@@ -111,6 +114,7 @@ func (p *Publisher) uploadOnce(ctx context.Context, requestID string, d hashing.
 			}
 			return nil, err
 		}
+
 		p.uploadFailed.Store(0)
 		p.uploaded.Add(d.Hex())
 		return nil, nil

@@ -165,12 +165,14 @@ func (s *Refunder) planRefund(ctx context.Context, b payBack) (*job.Refund, erro
 	if s.cfg.Settings.Chain != nil {
 		return s.planOnChain(ctx, b)
 	}
+
 	if strings.Contains(b.to, "@") {
 		var err error
 		if b.to, b.most, err = s.invoiceOf(ctx, b.to, b.owed); err != nil {
 			return nil, err
 		}
 	}
+
 	if tapassets.IsAddress(b.to) {
 		return nil, fmt.Errorf("its refund cannot be sent: %w", tapassets.Refuse(b.to))
 	}
@@ -178,6 +180,7 @@ func (s *Refunder) planRefund(ctx context.Context, b payBack) (*job.Refund, erro
 	if err != nil {
 		return nil, errors.New("its refund invoice cannot be read")
 	}
+
 	switch {
 	case inv.Network != s.cfg.Node().Network:
 		return nil, fmt.Errorf("its refund invoice is for %s, not %s", inv.Network, s.cfg.Node().Network)
@@ -186,12 +189,14 @@ func (s *Refunder) planRefund(ctx context.Context, b payBack) (*job.Refund, erro
 	case time.Until(inv.ExpiresAt()) < refundMargin:
 		return nil, errors.New("its refund invoice has expired")
 	}
+
 	if err := inv.CheckLock(refundBlocks); err != nil {
 		return nil, fmt.Errorf("its refund invoice: %w", err)
 	}
 	if err := s.mayRefund(ctx, inv.PaymentHash, b.again); err != nil {
 		return nil, err
 	}
+
 	return &job.Refund{BOLT11: b.to, PaymentHash: inv.PaymentHash, Msats: inv.AmountMsats, FeeLimitMsats: b.feeLimit(inv.AmountMsats), Wallet: s.cfg.Node().Wallet()}, nil
 }
 
@@ -303,6 +308,7 @@ func (s *Refunder) noPlan(err error) error {
 	case errors.Is(err, payments.ErrNoRoute):
 		return errors.New("the miners ask for too much now")
 	}
+
 	s.log.Warn("a refund on the chain cannot be planned now", "err", err)
 	return errors.New("the wallet does not answer now")
 }
@@ -341,10 +347,12 @@ func (s *Refunder) Begin(ctx context.Context, requestID string) {
 		owed := min(d.LeftMsats(), d.CreditMsats)
 		r, err = s.planRefund(ctx, payBack{to: d.RefundTo, owed: owed, atOnce: mostAtOnce(j), feeLimit: func(int64) int64 { return 0 }})
 	}
+
 	if err == nil {
 		r.RequestID, r.Buyer = d.RequestID, d.Buyer
 		_, err = s.cfg.Store.RetryRefund(ctx, *r)
 	}
+
 	if err != nil {
 		s.log.Warn("what is owed stays credit", "request", requestID, "err", err)
 		return

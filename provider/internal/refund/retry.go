@@ -31,6 +31,7 @@ func (s *Refunder) invoiceOf(ctx context.Context, address string, owed int64) (i
 	case msats == 0:
 		return "", 0, errors.New("a Lightning address is paid whole satoshis only")
 	}
+
 	invoice, err = s.cfg.Settings.Addresses.Invoice(ctx, address, msats)
 	if err != nil {
 		s.log.Warn("a Lightning address gives no invoice for a refund", "err", err)
@@ -42,6 +43,7 @@ func (s *Refunder) invoiceOf(ctx context.Context, address string, owed int64) (i
 		}
 		return "", 0, fmt.Errorf("its Lightning address gives no invoice: %s", why)
 	}
+
 	return invoice, msats, nil
 }
 
@@ -60,12 +62,14 @@ func (s *Refunder) Retry(ctx context.Context, requestID, to string) (job.Refund,
 	if to = strings.TrimSpace(to); to == "" {
 		to = lastTarget(d)
 	}
+
 	switch {
 	case to == "":
 		return job.Refund{}, errors.New("the request names no refund: name an invoice or a Lightning address of the buyer's, on the chain an address")
 	case d.CreditMsats < 1 || d.LeftMsats() < 1:
 		return job.Refund{}, job.ErrDebtSettled
 	}
+
 	owed := min(d.LeftMsats(), d.CreditMsats)
 	r, err := s.planRefund(ctx, payBack{
 		to: to, owed: owed, most: owed, again: d.Refund != nil && d.Refund.BOLT11 == to,
@@ -109,6 +113,7 @@ func (s *Refunder) WriteOff(ctx context.Context, requestID, note string) (msats 
 	if msats = min(d.LeftMsats(), d.CreditMsats); msats < 1 {
 		return 0, job.ErrDebtSettled
 	}
+
 	j, err := s.cfg.Store.Job(ctx, requestID)
 	if err != nil {
 		return 0, fmt.Errorf("read the job: %w", err)
@@ -121,6 +126,7 @@ func (s *Refunder) WriteOff(ctx context.Context, requestID, note string) (msats 
 	if err := s.cfg.Store.WriteOff(ctx, requestID, msats, note, out); err != nil {
 		return 0, err
 	}
+
 	s.cfg.Publisher.Send(out)
 	s.log.Info("debt written off", "request", requestID, "msats", msats)
 	return msats, nil

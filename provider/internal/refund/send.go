@@ -33,6 +33,7 @@ func (s *Refunder) Serve(ctx context.Context) error {
 	}
 	var workers sync.WaitGroup
 	defer workers.Wait()
+
 	type attempt struct {
 		number int
 		stop   context.CancelFunc
@@ -44,6 +45,7 @@ func (s *Refunder) Serve(ctx context.Context) error {
 			a.stop()
 		}
 	}()
+
 	for {
 		open, err := s.cfg.Store.OpenRefunds(ctx)
 		if err != nil && ctx.Err() == nil {
@@ -54,6 +56,7 @@ func (s *Refunder) Serve(ctx context.Context) error {
 		for _, r := range open {
 			last[r.RequestID] = r.Attempt
 		}
+
 		for id, a := range busy {
 			if err == nil && last[id] != a.number {
 				a.stop()
@@ -98,10 +101,12 @@ func (s *Refunder) refund(ctx context.Context, r job.Refund) {
 			}
 			s.cfg.OnStoreError(err)
 		}
+
 		if ctx.Err() != nil {
 			return
 		}
 		s.log.Warn("refund not done yet, asking again", "request", r.RequestID, "payment_hash", r.PaymentHash, "in", pause, "err", err)
+
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -144,6 +149,7 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 
 	s.sending.Store(r.RequestID, true)
 	defer s.sending.Delete(r.RequestID)
+
 	if err := s.cfg.Store.SetRefundSent(ctx, r.RequestID, r.Attempt); err != nil {
 		return pay, fmt.Errorf("record that the refund is sent: %w", err)
 	}
@@ -158,6 +164,7 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 		}
 		return pay, err
 	}
+
 	if refusal != nil {
 		return pay, fmt.Errorf("send refund: %w", refusal)
 	}
@@ -206,6 +213,7 @@ func (s *Refunder) endForgotten(ctx context.Context, d job.Debt) (job.Debt, erro
 	if _, ok := s.sending.Load(d.RequestID); ok {
 		return d, job.ErrRefundOpen
 	}
+
 	forgotten, err := s.isForgotten(ctx, *d.Refund)
 	if err != nil {
 		return d, err
@@ -217,6 +225,7 @@ func (s *Refunder) endForgotten(ctx context.Context, d job.Debt) (job.Debt, erro
 	if err := s.endRefund(ctx, *d.Refund, failedRefund(*d.Refund, job.ErrRefundForgotten)); err != nil {
 		return d, err
 	}
+
 	return s.debt(ctx, d.RequestID)
 }
 
@@ -241,6 +250,7 @@ func (s *Refunder) endRefund(ctx context.Context, r job.Refund, pay payments.Pay
 		end = job.RefundEnd{Attempt: r.Attempt, State: pay.State, Reason: clip.Text(pay.FailureReason, 500)}
 		text = fmt.Sprintf("the refund could not be sent: %d msats are credit, which lowers the price of your next jobs here", r.Msats)
 	}
+
 	if r.Attempt > 1 {
 		text += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}
@@ -259,6 +269,7 @@ func (s *Refunder) endRefund(ctx context.Context, r job.Refund, pay payments.Pay
 	if err := s.cfg.Store.EndRefund(ctx, r.RequestID, end, out); err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
+
 	s.cfg.Tell(job.RefundEvent{RequestID: r.RequestID, End: end})
 	s.cfg.Publisher.Send(out)
 	if pay.State == payments.PaymentFailed {
@@ -266,5 +277,6 @@ func (s *Refunder) endRefund(ctx context.Context, r job.Refund, pay payments.Pay
 	} else {
 		s.log.Info("refunded", "request", r.RequestID, "msats", r.Msats, "fee_msats", pay.FeeMsats)
 	}
+
 	return nil
 }

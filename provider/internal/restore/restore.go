@@ -112,9 +112,11 @@ func (c *Checker) Serve(ctx context.Context) error {
 			}
 			return cmp.Or(ctx.Err(), err)
 		}
+
 		if failed&(failed-1) == 0 { // at growing distances
 			c.log.Warn("nothing is sold before a relay tells what this key has signed; asking again", "every", askEvery, "err", err)
 		}
+
 		select {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
@@ -149,11 +151,13 @@ func (c *Checker) check(ctx context.Context) error {
 	if err := c.Adopt(ctx, c.Receipts(ctx, signed)); err != nil {
 		return err
 	}
+
 	for _, ev := range answered {
 		if t := ev.Tags.Find("e"); t != nil && ev.PubKey == c.cfg.Key {
 			c.answered[t[1]] = struct{}{}
 		}
 	}
+
 	return nil
 }
 
@@ -173,6 +177,7 @@ func (c *Checker) Receipts(ctx context.Context, signed []nostr.Event) []nostr.Ev
 			list = append(list, ev)
 		}
 	}
+
 	return list
 }
 
@@ -186,6 +191,7 @@ func (c *Checker) Adopt(ctx context.Context, signed []nostr.Event) error {
 			head, hash = r.Sequence, hashing.Bytes([]byte(ev.Content))
 		}
 	}
+
 	if head == 0 {
 		return nil
 	}
@@ -208,6 +214,7 @@ func (c *Checker) findReceipts(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list open jobs: %w", err)
 	}
+
 	for len(open) > 0 {
 		some := open[:min(len(open), maxAsked)]
 		open = open[len(some):]
@@ -217,6 +224,7 @@ func (c *Checker) findReceipts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+
 		for _, ev := range c.Receipts(ctx, signed) {
 			r, err := receipts.ParseReceipt([]byte(ev.Content))
 			if err == nil && ev.PubKey == c.cfg.Key {
@@ -224,5 +232,6 @@ func (c *Checker) findReceipts(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }

@@ -40,6 +40,7 @@ func (p *Pool) Wait(ctx context.Context, cancel <-chan struct{}, paid bool) (lea
 		release(needs[:i])
 		return nil, false
 	}
+
 	return func() { release(needs) }, true
 }
 
