@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// ErrAddress: the text is no Lightning address.
+// ErrAddress says that a text is not a Lightning address.
 var ErrAddress = errors.New("not a Lightning address (name@host)")
 
-// maxAddress is what e-mail allows, in bytes.
+// maxAddress is the limit of e-mail addresses, in bytes.
 const maxAddress = 254
 
-// ParseAddress reads a Lightning address (LUD-16), such as me@example.com. It
-// asks nobody whether there is one.
+// ParseAddress splits a Lightning address (LUD-16) such as me@example.com. It does not
+// check whether the address exists.
 func ParseAddress(s string) (name, host string, err error) {
 	name, host, ok := strings.Cut(s, "@")
 	if !ok || len(s) > maxAddress || !isName(name) || !IsPublicName(host) {
@@ -23,7 +23,7 @@ func ParseAddress(s string) (name, host string, err error) {
 	return name, host, nil
 }
 
-// isName: LUD-16 allows a-z0-9-_. and a tag behind a plus sign.
+// isName reports whether LUD-16 allows the name: a-z0-9-_. and a tag after a plus sign.
 func isName(s string) bool {
 	for _, c := range []byte(s) {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("-_.+", rune(c)) {
@@ -33,8 +33,8 @@ func isName(s string) bool {
 	return s != "" && strings.Trim(s, ".") != ""
 }
 
-// IsPublicName wants a host's name in the public name system, in lower case: no
-// number, no port, no .onion.
+// IsPublicName reports whether s can be a host's name in the public DNS, in lower case.
+// Addresses, ports and .onion names are refused.
 func IsPublicName(s string) bool {
 	if _, err := netip.ParseAddr(s); err == nil || !strings.Contains(s, ".") || strings.HasSuffix(s, ".onion") {
 		return false

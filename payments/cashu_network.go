@@ -8,13 +8,13 @@ import (
 
 const (
 	cashuPrefix = "cashu:"
-	// maxMint bounds a mint's place, in bytes: an invoice carries it.
+	// maxMint bounds a mint's address in bytes, because an invoice contains it.
 	maxMint = 128
 )
 
-// CashuNetwork is the network of one mint: its notes are money nowhere else.
-// mint is the mint's URL without the scheme and without a slash at the end:
-// a host in lower case, a port unless it is the scheme's own, and a path.
+// CashuNetwork is the network of one mint, outside which its notes are worth nothing.
+// mint is the mint's URL without scheme and trailing slash: a host in lower case, a port
+// unless it is the default one, and a path.
 func CashuNetwork(mint string) (Network, error) {
 	host, path, _ := strings.Cut(mint, "/")
 	name, port, hasPort := strings.Cut(host, ":")
@@ -33,14 +33,14 @@ const (
 	digits = "0123456789"
 )
 
-// only reports that s has no other characters than the allowed.
+// only reports whether all characters of s are allowed.
 func only(s, allowed string) bool { return strings.Trim(s, allowed) == "" }
 
-// CashuMint is the mint whose network it is; false for a chain.
+// CashuMint is the network's mint; false if the network is not a mint's.
 func (n Network) CashuMint() (mint string, ok bool) { return strings.CutPrefix(string(n), cashuPrefix) }
 
-// MintURL is where a mint is asked: https, but http on this machine's loopback
-// addresses, where mints under test are.
+// MintURL is the URL of a mint: https, or http for a mint on a loopback address of this
+// machine, which only tests use.
 func MintURL(mint string) string {
 	host, _, _ := strings.Cut(mint, "/")
 	name, _, _ := strings.Cut(host, ":")

@@ -4,18 +4,19 @@ import "strings"
 
 const chainPrefix = "chain:"
 
-// MaxOutpoints of one payment on the chain are named; what paid besides is counted.
+// MaxOutpoints bounds the listed outputs of one payment on the chain. The amounts of
+// further outputs count too.
 const MaxOutpoints = 16
 
-// ChainPlan is what a payment to an address would be, before it is made.
+// ChainPlan is an estimate of a payment to an address.
 type ChainPlan struct {
 	Address  string // as BIP 173 writes it
-	Hash     Hash   // what the payment is known by
-	FeeMsats int64  // what the miners take now, about
+	Hash     Hash   // identifies the payment
+	FeeMsats int64  // the present miners' fee, about
 }
 
-// OnChain is the network whose money moves in transactions on the chain itself:
-// chain:mainnet, of Mainnet. A play-money ledger and a mint have none: "".
+// OnChain is the network for transactions on the chain itself, such as chain:mainnet for
+// [Mainnet]. A play-money ledger and a mint have none: "".
 func (n Network) OnChain() Network {
 	switch n {
 	case Mainnet, Testnet, Signet, Regtest, Simnet:
@@ -24,8 +25,8 @@ func (n Network) OnChain() Network {
 	return ""
 }
 
-// Chain is the network that an on-chain one is of; false for any other. Invoices
-// and nodes are of that network.
+// Chain is the inverse of [Network.OnChain], and false for any other network. Invoices
+// and nodes have that network.
 func (n Network) Chain() (of Network, ok bool) {
 	name, ok := strings.CutPrefix(string(n), chainPrefix)
 	return Network(name), ok && Network(name).OnChain() == n

@@ -2,9 +2,8 @@ package payments
 
 import "errors"
 
-// What a backend's method may end in, for errors.Is. Unless it is
-// ErrWalletUnavailable or ErrUnknownOutcome, an error means that the call
-// changed nothing.
+// The errors of a backend's methods, for errors.Is. An error means that the call changed
+// nothing, except for [ErrWalletUnavailable] and [ErrUnknownOutcome].
 var (
 	// ErrNotFound: no such invoice or payment was ever made here.
 	ErrNotFound = errors.New("not found")

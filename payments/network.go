@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Network is the chain, the play-money ledger, or the Cashu mint that a wallet
-// lives on. A mint's is "cashu:" and where it is: cashu:mint.example.com. A
-// wallet that pays by transactions on the chain has chain:mainnet and the like.
+// Network is where a wallet's money is: a chain (for Lightning), a play-money ledger, a
+// Cashu mint such as cashu:mint.example.com (see [CashuNetwork]), or, for a wallet that
+// pays by transactions on the chain, chain:mainnet and the like (see [Network.OnChain]).
 type Network string
 
-// The networks. Play is the ledger of payments/playnet: nothing there is
-// worth anything.
+// The networks. [Play] is the ledger of payments/playnet, whose money is worth nothing.
 const (
 	Mainnet Network = "mainnet"
 	Testnet Network = "testnet"
@@ -36,11 +35,10 @@ func ParseNetwork(s string) (Network, error) {
 	return "", fmt.Errorf("%w: unknown network %q", ErrWrongNetwork, s)
 }
 
-// AssetID says what money a receipt of the network was paid in: BTC_LN for
-// mainnet alone, BTC_LN(simnet) and the like for money without a price,
-// BTC_CASHU(mint.example.com) for what that mint promises, and PLAY_LN for the
-// play-money ledger; BTC_CHAIN and BTC_CHAIN(simnet) likewise for transactions
-// on the chain. No other string can be taken for BTC_LN.
+// AssetID names the money of a network in receipts: BTC_LN for mainnet only,
+// BTC_LN(simnet) and the like for test money, BTC_CASHU(mint.example.com) for the
+// promises of that mint, BTC_CHAIN and BTC_CHAIN(simnet) for transactions on the chain,
+// and PLAY_LN for the play-money ledger. Only real money is called BTC_LN.
 func AssetID(n Network) string {
 	if mint, ok := n.CashuMint(); ok {
 		return "BTC_CASHU(" + mint + ")"

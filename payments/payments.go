@@ -1,14 +1,15 @@
-// Package payments holds the words that every Lightning backend and its users
-// share: hashes, preimages, invoices, payments and the errors they end in.
+// Package payments holds the types that wallet backends and their users share: [Hash]
+// and [Preimage], [NewInvoice] and [Invoice], [Pay] and [Payment], [Balance], [Network],
+// and the errors of a backend's methods.
 //
-// A backend (payments/lnd, nwc, cashu, onchain and playnet) has the methods
-// Node, CreateInvoice, LookupInvoice, SettleInvoice, CancelInvoice,
-// WatchInvoices, SendPayment, LookupPayment, TrackPayment and Balance; a user
-// declares the subset that it calls. payments/conformance states what they
-// promise.
+// The backends are the packages payments/lnd, nwc, cashu, onchain and playnet. Each has
+// the methods Node, CreateInvoice, LookupInvoice, SettleInvoice, CancelInvoice,
+// WatchInvoices, SendPayment, LookupPayment, TrackPayment and Balance; a user declares
+// an interface with those that it calls. The tests of package payments/conformance
+// define what the methods promise.
 //
-// Amounts are whole millisatoshi (msats) from 0 to MaxMsats. Times are UTC.
-// The package links no network code, so that the offline verifier may use it.
+// Amounts are whole millisatoshi (msats) from 0 to [MaxMsats]. Times are UTC. The
+// package contains no network code, so that the offline verifier can use it.
 package payments
 
 import (
@@ -19,8 +20,8 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// MaxMsats bounds every amount: 2^53-1, the largest integer that every JSON
-// reader keeps whole.
+// MaxMsats bounds every amount: 2^53-1, the largest integer that every JSON reader
+// keeps exact.
 const MaxMsats = 1<<53 - 1
 
 // CheckMsats refuses an amount outside 0..MaxMsats.
@@ -32,27 +33,26 @@ func CheckMsats(msats int64) error {
 }
 
 // Node is the Lightning node behind a wallet. PubKey is its 33-byte compressed
-// secp256k1 key in lower-case hex: the payee that its invoices name.
+// secp256k1 key in lower-case hex, the payee of its invoices.
 type Node struct {
 	PubKey  string  `json:"pub_key"`
 	Network Network `json:"network"`
 	Alias   string  `json:"alias"`
-	// Account tells the wallets on one node apart; "" where the node is one wallet.
+	// Account distinguishes the wallets on one node; "" if the node is one wallet.
 	Account string `json:"account,omitempty"`
 }
 
-// Wallet names the wallet itself, for as long as it exists: payments that it has
-// begun are known to no other.
+// Wallet is a lasting name of the wallet. A payment can be looked up only in the wallet
+// that began it.
 func (n Node) Wallet() string {
 	return strings.TrimSpace(strings.Join([]string{string(n.Network), n.PubKey, n.Account}, " "))
 }
 
-// NewInvoice says what CreateInvoice is to make.
+// NewInvoice is a request to CreateInvoice.
 //
-// Without Hold the wallet settles the invoice by itself when it is paid, so
-// Preimage is needed and PaymentHash may be zero or must equal Preimage.Hash().
-// With Hold only PaymentHash is needed; the caller keeps the preimage and
-// passes it to SettleInvoice.
+// Without Hold, the wallet settles the invoice as soon as it is paid. It then needs the
+// Preimage; PaymentHash must be zero or equal to Preimage.Hash(). With Hold, only
+// PaymentHash is needed: the caller keeps the preimage and passes it to SettleInvoice.
 type NewInvoice struct {
 	Preimage        Preimage
 	PaymentHash     Hash
@@ -62,9 +62,9 @@ type NewInvoice struct {
 	Expiry          time.Duration  // whole seconds, at least one
 }
 
-// Hash returns the payment hash the invoice is to have. It refuses a request
-// whose hash and preimage do not belong together, a missing one, a bad amount
-// and a bad expiry with ErrBadRequest or ErrAmount.
+// Hash returns the payment hash of the new invoice. It checks the request: hash and
+// preimage must belong together, and amount and expiry must be in range. The errors are
+// [ErrBadRequest] and [ErrAmount].
 func (n NewInvoice) Hash() (Hash, error) {
 	if n.AmountMsats < 1 {
 		return Hash{}, fmt.Errorf("%w: %d msats", ErrAmount, n.AmountMsats)
@@ -93,7 +93,7 @@ func (n NewInvoice) Hash() (Hash, error) {
 	return hash, nil
 }
 
-// InvoiceState is where an invoice stands.
+// InvoiceState is the state of an invoice.
 type InvoiceState string
 
 // The states of an invoice. Open may become any other; Held becomes Settled or
@@ -105,50 +105,50 @@ const (
 	InvoiceCanceled InvoiceState = "canceled"
 )
 
-// On the chain an open invoice may also be seen in part, or in full and not yet
-// confirmed; a reorganisation of the chain can bring back every state but the
-// two final ones. A canceled invoice may have PaidMsats there: what came in part,
-// or late, and is confirmed.
+// Only on the chain, an open invoice may be paid in part, or in full but not yet
+// confirmed. A reorganisation can undo every state except the two final ones. A canceled
+// invoice may have PaidMsats there: confirmed money that came in part or too late.
 const (
 	InvoicePartial InvoiceState = "partial"
 	InvoicePending InvoiceState = "pending"
 )
 
-// Terminal reports whether the state can change no more.
+// Terminal reports whether the state is final.
 func (s InvoiceState) Terminal() bool { return s == InvoiceSettled || s == InvoiceCanceled }
 
-// Invoice is an invoice of the wallet's own, as the wallet sees it now.
+// Invoice is one of the wallet's own invoices in its present state.
 type Invoice struct {
 	BOLT11      string       `json:"bolt11"`
 	PaymentHash Hash         `json:"payment_hash"`
 	AmountMsats int64        `json:"amount_msats"`
 	State       InvoiceState `json:"state"`
-	// PaidMsats is what arrived (held or settled), 0 before.
+	// PaidMsats is the money that has arrived, held or settled.
 	PaidMsats int64 `json:"paid_msats"`
-	// SettleBy is set while held: past it the wallet may have given the money
-	// back, so settle or cancel before.
+	// SettleBy is set while the invoice is held. After this time the wallet may return
+	// the money, so settle or cancel before.
 	SettleBy time.Time `json:"settle_by,omitzero"`
-	// Preimage is set once settled where the wallet chose it, and tells it.
+	// Preimage is set once settled, if the wallet chose it and reveals it.
 	Preimage Preimage `json:"-"`
 	// SettledAt is set once settled.
 	SettledAt time.Time `json:"settled_at,omitzero"`
-	// Final is set when a settled invoice's money is ours for good: on lnd
-	// the HTLC's resolution is known, not only the preimage handed out.
+	// Final is set once the money of a settled invoice cannot be lost any more. On lnd
+	// the HTLC must be resolved; having released the preimage is not enough.
 	Final bool `json:"final"`
-	// LostMsats is what the wallet had called settled, and what went back to the
-	// payer all the same (lnd#7463): PaidMsats is without it. An invoice that lost
+	// LostMsats is money that the wallet reported as settled and that returned to the
+	// payer all the same (lnd#7463). PaidMsats does not include it. An invoice that lost
 	// everything is Canceled.
 	LostMsats int64 `json:"lost_msats,omitempty"`
-	// Outpoints are the outputs on the chain that paid, as "txid:index,...", in
-	// their order as text, at most MaxOutpoints; empty on other rails.
+	// Outpoints are the outputs on the chain that paid, as "txid:index,...", sorted as
+	// text, at most [MaxOutpoints]; empty on other rails.
 	Outpoints string `json:"outpoints,omitempty"`
 }
 
-// PaymentState is where an outgoing payment stands.
+// PaymentState is the state of an outgoing payment.
 type PaymentState string
 
-// The states of a payment. PaymentUnknown means that the backend could not
-// tell: it is neither a success nor a failure, and the money stays reserved.
+// The states of a payment. PaymentUnknown means that the backend cannot tell the
+// outcome: the payment must count neither as paid nor as failed, and its money stays
+// reserved.
 const (
 	PaymentUnknown   PaymentState = "unknown"
 	PaymentInFlight  PaymentState = "in_flight"
@@ -156,14 +156,14 @@ const (
 	PaymentFailed    PaymentState = "failed"
 )
 
-// Terminal reports whether the state can change no more for this attempt.
+// Terminal reports whether the state is final for this attempt.
 func (s PaymentState) Terminal() bool { return s == PaymentSucceeded || s == PaymentFailed }
 
-// Payment is an outgoing payment of the wallet. Preimage is set once it
-// succeeded, FailureReason once it failed (plain text, for people). FeeMsats
-// is the fee paid, or reserved while in flight; of a failed payment it is what the
-// attempt has cost all the same, which only a mint charges. Warning tells people why one in
-// flight may never end, where the backend can see that; it changes nothing.
+// Payment is an outgoing payment of the wallet. Preimage is set once it succeeded,
+// FailureReason (plain text for people) once it failed. FeeMsats is the fee paid, or
+// reserved while in flight; a failed payment can have cost a fee too, but only at a
+// mint. Warning is a text for people, if the backend sees that a payment in flight may
+// never end; it does not change the state.
 type Payment struct {
 	Hash          Hash         `json:"hash"`
 	State         PaymentState `json:"state"`
@@ -172,13 +172,13 @@ type Payment struct {
 	Preimage      Preimage     `json:"preimage,omitzero"`
 	FailureReason string       `json:"failure_reason,omitempty"`
 	Warning       string       `json:"warning,omitempty"`
-	// Outpoints is the output that pays, where that is on the chain; such a
-	// payment has no Preimage.
+	// Outpoints is the output that pays, for a payment on the chain, which has no
+	// Preimage.
 	Outpoints string `json:"outpoints,omitempty"`
 }
 
-// Shown reports whether a payment succeeded and its wallet shows that: by the
-// preimage, or on the chain by the output.
+// Shown reports whether a payment succeeded and has the proof: the preimage or, on the
+// chain, the output.
 func (p Payment) Shown() bool {
 	switch {
 	case p.State != PaymentSucceeded:
@@ -189,10 +189,9 @@ func (p Payment) Shown() bool {
 	return p.Preimage.Hash() == p.Hash
 }
 
-// Pay says what SendPayment is to pay. AmountMsats must equal the invoice's
-// own amount, so that nobody pays what he did not mean to. Timeout bounds the
-// search for a route; a payment in flight may take longer. 0 means the
-// backend's own default.
+// Pay is a request to SendPayment. AmountMsats must equal the invoice's amount, so that
+// a caller cannot pay an amount that it did not expect. Timeout bounds the search for a
+// route, but not a payment in flight; 0 means the backend's default.
 type Pay struct {
 	BOLT11        string
 	AmountMsats   int64
@@ -200,9 +199,9 @@ type Pay struct {
 	Timeout       time.Duration
 }
 
-// Balance is a wallet's money. A payment in flight has left SpendableMsats and
-// is in ReservedMsats, fee included, until it ends. ReceivedMsats is the sum
-// of settled invoices, 0 where a backend keeps no such sum.
+// Balance is the money of a wallet. A payment in flight counts, with its fee, in
+// ReservedMsats instead of SpendableMsats until it ends. ReceivedMsats is the sum of
+// settled invoices, 0 if the backend does not keep it.
 type Balance struct {
 	SpendableMsats int64 `json:"spendable_msats"`
 	ReservedMsats  int64 `json:"reserved_msats"`

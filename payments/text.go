@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// Printable shortens a stranger's text to limit runes, on one line, and leaves
-// out what could play tricks with a terminal.
+// Printable shortens a stranger's text to limit runes on one line and removes characters
+// that could control a terminal.
 func Printable(s string, limit int) string {
 	var b strings.Builder
 	n := 0

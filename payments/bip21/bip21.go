@@ -73,9 +73,9 @@ func Sats(text string) int64 {
 
 // parseBTC reads decimal bitcoin with up to eight places.
 func parseBTC(text string) (sats int64, err error) {
-	whole, places, _ := strings.Cut(text, ".")
-	digits := whole + places + strings.Repeat("0", max(0, 8-len(places)))
-	if whole == "" || len(whole) > 8 || len(places) > 8 {
+	whole, fraction, _ := strings.Cut(text, ".")
+	digits := whole + fraction + strings.Repeat("0", max(0, 8-len(fraction)))
+	if whole == "" || len(whole) > 8 || len(fraction) > 8 {
 		return 0, fmt.Errorf("%w: amount %q", ErrText, text)
 	}
 

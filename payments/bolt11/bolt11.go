@@ -1,12 +1,12 @@
-// Package bolt11 reads and writes Lightning invoices (BOLT 11) and checks them
-// in full: checksum, every tagged field, and the signature, from which the
-// payee's key is recovered.
+// Package bolt11 reads and writes Lightning invoices (BOLT 11). [Decode] checks an
+// [Invoice] in full: checksum, every tagged field, and the signature, from which it
+// recovers the payee's key. [Encode] writes one.
 //
-// An invoice that Decode accepts is well formed and was signed by the key in
-// Payee. Whether that is the right payee, amount, hash and network is for the
-// caller to compare, because any signature gives some key.
+// An invoice that [Decode] accepts is well formed and was signed by the key in
+// Invoice.Payee. The caller must compare payee, amount, hash and network with the
+// expected ones: anybody can sign an invoice with some key.
 //
-// The package links no network code.
+// The package contains no network code.
 package bolt11
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// MaxLength is the longest invoice that is read, in characters: what the
-// largest QR code holds in bytes, and the same bound that lnd has.
+// MaxLength bounds an invoice in characters: the capacity of the largest QR code, and
+// lnd's bound too.
 const MaxLength = 7089
 
 // Values that BOLT 11 gives to absent fields.
@@ -28,7 +28,7 @@ const (
 	DefaultMinFinalCLTV = 18
 )
 
-// What Decode refuses an invoice for, for errors.Is; the text says more.
+// The errors of [Decode], for errors.Is; the text says more.
 var (
 	ErrTooLong   = errors.New("bolt11: invoice too long")
 	ErrBech32    = errors.New("bolt11: bad bech32")
@@ -40,9 +40,8 @@ var (
 	ErrSignature = errors.New("bolt11: bad signature")
 )
 
-// Invoice is a BOLT 11 invoice. Exactly one of Description and
-// DescriptionHash describes it; DescriptionHash is nil when it is Description,
-// which may be empty.
+// Invoice is a BOLT 11 invoice. If DescriptionHash is nil, Description describes it,
+// which may be empty; otherwise Description is not used.
 type Invoice struct {
 	Network     payments.Network
 	AmountMsats int64 // 0: the invoice leaves the amount to the payer
@@ -59,12 +58,12 @@ type Invoice struct {
 	Fallbacks       []Fallback
 	Routes          [][]Hop
 
-	// Payee is the 33-byte compressed key in hex that the signature is by,
-	// recovered from it or named by the n field and checked.
+	// Payee is the key that signed, compressed and in hex. It is recovered from the
+	// signature, or named by the n field and checked.
 	Payee string
 
-	// Ecash is set where the invoice is paid in Cashu notes: Network is then the
-	// mint's, and Metadata holds these terms.
+	// Ecash is set if the invoice is paid in Cashu notes. Network is then the mint's,
+	// and Metadata contains these terms.
 	Ecash *Ecash
 }
 
@@ -84,17 +83,17 @@ type Hop struct {
 	CLTVDelta      uint16
 }
 
-// ExpiresAt is when the time to pay ends.
+// ExpiresAt is the time after which the invoice must not be paid.
 func (inv *Invoice) ExpiresAt() time.Time { return inv.CreatedAt.Add(inv.Expiry) }
 
 // RouteBlocks is how long a payment may be locked on its way, beyond the final
 // CLTV: seven hops with lnd's own delta of 80 blocks.
 const RouteBlocks = 576
 
-// CheckLock refuses an invoice whose payee could make its payer wait for longer
-// than final blocks: by the final CLTV, or on a private route by the deltas of its
-// hops, which are the payee's to choose too and have RouteBlocks of their own. Not
-// every wallet can be given a limit for the whole route.
+// CheckLock refuses an invoice with which the payee could lock the payer's money for
+// too long: with a final CLTV of more than final blocks, or with hops of a private
+// route, whose deltas the payee chooses too, of more than RouteBlocks together. It is
+// needed because not every wallet accepts a limit for the whole route.
 func (inv *Invoice) CheckLock(final uint32) error {
 	if inv.MinFinalCLTV > final {
 		return fmt.Errorf("a payment could be held for %d blocks, at most %d here", inv.MinFinalCLTV, final)

@@ -10,11 +10,10 @@ import (
 	"github.com/lightwork-market/lightwork/internal/lowerbech32"
 )
 
-// Decode reads an invoice, all lower or all upper case, and checks everything
-// that BOLT 11 has a reader check. In short: fields p, h, s and n of a wrong
-// length are skipped, p, s and one of d and h must be left; x, c and 9 must be
-// minimal; padding must be zero; of a repeated field the first counts; a
-// signature with an n field must be low-S.
+// Decode reads an invoice in lower or upper case and makes all checks that BOLT 11
+// demands of a reader. Fields p, h, s and n of a wrong length are skipped; p, s and one
+// of d and h must remain. Fields x, c and 9 must be minimal, padding must be zero, and
+// the first of a repeated field counts. A signature with an n field must be low-S.
 func Decode(s string) (*Invoice, error) {
 	inv, sig, err := DecodeUnsigned(s)
 	if err != nil {
@@ -26,8 +25,8 @@ func Decode(s string) (*Invoice, error) {
 	return inv, nil
 }
 
-// DecodeUnsigned is Decode but for the signature, which is returned for the
-// caller to check. Payee is empty: nobody's word is good for anything before.
+// DecodeUnsigned is [Decode] without the check of the signature, which it returns for
+// the caller to check. Until then the invoice must not be trusted, so Payee is empty.
 func DecodeUnsigned(s string) (*Invoice, Signature, error) {
 	hrp, data, err := decodeBech32(s)
 	if err != nil {
@@ -77,8 +76,8 @@ func decodeBech32(s string) (string, []byte, error) {
 		return "", nil, fmt.Errorf("%w: %w", ErrBech32, err)
 	}
 
-	// The library takes the checksum of bech32m too and does not say which one
-	// it found; BOLT 11 knows bech32 alone.
+	// The library also accepts the checksum of bech32m without saying so; BOLT 11
+	// allows only that of bech32.
 	again, err := bech32.Encode(hrp, data)
 	if err != nil {
 		return "", nil, fmt.Errorf("%w: %w", ErrBech32, err)

@@ -9,14 +9,14 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Ecash are the terms of an invoice that is paid in Cashu notes. Such an
-// invoice has the prefix lncashu, which no Lightning wallet pays, and these
-// terms as its metadata, in canonical JSON; all else is as in BOLT 11. It is paid by
-// notes of the mint that are locked (NUT-14) to its payment hash and its
-// payee's key, in a message (NUT-18, NIP-17) to that key over the relays.
+// Ecash are the terms of an invoice that is paid in Cashu notes. Such an invoice has the
+// prefix lncashu, which no Lightning wallet pays, and these terms in canonical JSON as
+// its metadata; otherwise it follows BOLT 11. The payer sends notes of the mint, locked
+// (NUT-14) to the payment hash and the payee's key, in a message (NUT-18, NIP-17) to
+// that key over the relays.
 type Ecash struct {
 	Mint        string   `json:"mint"`   // as payments.CashuNetwork has it
-	LockSeconds int64    `json:"lock"`   // how long the notes are to be locked, at least
+	LockSeconds int64    `json:"lock"`   // least time for which the notes must be locked
 	Relays      []string `json:"relays"` // ws:// or wss://, one to four
 }
 
@@ -27,7 +27,7 @@ const (
 	maxEcashBytes  = 639 // of 1023 groups
 )
 
-// cashuLetters stand for all mints; the terms say which.
+// cashuLetters is the prefix of all mints; the terms name the mint.
 const cashuLetters = "cashu"
 
 // network is the mint's, or what is wrong with the terms.

@@ -14,11 +14,11 @@ import (
 	"github.com/btcsuite/btcd/btcutil/bech32"
 )
 
-// Encode writes an invoice that Decode reads back as the same. sign gets the
-// hash to sign and returns a compact signature as ecdsa.SignCompact makes it
-// for a compressed key: 27+4+recovery id, R, S. If inv.Payee is set the
-// signature must be by that key; the payee is not written as a field, because
-// it is recovered. Expiry and MinFinalCLTV of 0 stand for their defaults.
+// Encode writes an invoice; [Decode] reads it back unchanged. sign gets the hash and
+// returns a compact signature, as ecdsa.SignCompact makes it for a compressed key:
+// 27+4+recovery id, R, S. If inv.Payee is set, the signature must be by that key; the
+// key is not written, because readers recover it. Expiry and MinFinalCLTV of 0 stand for
+// their defaults.
 func Encode(inv *Invoice, sign func(hash [32]byte) (sig65 [65]byte, err error)) (string, error) {
 	letters, metadata := inv.Network, inv.Metadata
 	var err error

@@ -13,8 +13,8 @@ var segwitHRP = map[payments.Network]string{
 	payments.Mainnet: "bc", payments.Testnet: "tb", payments.Signet: "tb", payments.Regtest: "bcrt", payments.Simnet: "sb",
 }
 
-// Address is the fallback as an address of the network. Only segwit ones have
-// one here: ErrField for others and for networks without a chain.
+// Address is the fallback as an address of the network. Only segwit fallbacks are
+// supported; the error for others, and for networks without a chain, is [ErrField].
 func (f Fallback) Address(network payments.Network) (string, error) {
 	hrp, ok := segwitHRP[network]
 	if err := f.check(); err != nil || !ok || f.Version > 16 {
@@ -54,9 +54,9 @@ func (inv *Invoice) ChainAddress() (string, error) {
 // maxAddress bounds a segwit address in bytes (BIP 173).
 const maxAddress = 90
 
-// ParseAddress reads a segwit address of the network, of witness version 0 or 1:
-// what later versions mean is not settled, so that anybody could spend what is
-// sent there. ErrField says what is wrong.
+// ParseAddress reads a segwit address of the network. Only witness versions 0 and 1 are
+// accepted: later ones are undefined, so anybody could spend money sent there. Errors
+// wrap [ErrField].
 func ParseAddress(text string, network payments.Network) (Fallback, error) {
 	want, ok := segwitHRP[network]
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
 )
 
-// Signature is that of an invoice.
+// Signature is the signature of an [Invoice], from [DecodeUnsigned].
 type Signature struct {
 	Hash     [32]byte // what is signed
 	RS       [64]byte // r, then s
@@ -17,9 +17,9 @@ type Signature struct {
 	payee *btcec.PublicKey // of the n field
 }
 
-// Check returns the key that signed, compressed and in hex. With an n field
-// that key must have signed, and S must be low; without one the key is
-// recovered, and BOLT 11 has both halves of S accepted.
+// Check returns the key that signed, compressed and in hex. With an n field, its key
+// must have signed, and S must be low. Otherwise the key is recovered, and BOLT 11
+// allows both low and high S.
 func (s Signature) Check() (string, error) {
 	if s.Recovery > 3 {
 		return "", fmt.Errorf("%w: recovery id %d", ErrSignature, s.Recovery)
@@ -47,10 +47,10 @@ func (s Signature) Check() (string, error) {
 	return hex.EncodeToString(s.payee.SerializeCompressed()), nil
 }
 
-// PassesWith reports whether a signature that is known to be by this key, and to
-// recover it, passes Check with it. The key is compressed and in hex. An n field
-// wants it to be that key, and S to be low; Check, which then recovers nothing,
-// passes some that do not recover it too.
+// PassesWith reports whether [Signature.Check] would return this key, compressed and in
+// hex, for a signature that is known to be by the key and to recover it. With an n
+// field, the field must name the key and S must be low. Check then recovers nothing, so
+// it also passes some signatures that do not recover the key.
 func (s Signature) PassesWith(payee string) bool {
 	if s.payee == nil {
 		return true

@@ -27,7 +27,7 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	most := maxUnproven
 	if list := w.knownKeys(notes); err == nil && list != nil {
 		most = maxArrivals
-		err = w.worth(row, list, notes)
+		err = w.checkNotes(row, list, notes)
 	}
 
 	var kept bool
@@ -153,7 +153,7 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	if err := e.worth(row, list, a.notes); err != nil {
+	if err := e.checkNotes(row, list, a.notes); err != nil {
 		return 0, err
 	}
 
@@ -184,9 +184,9 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 	return brings, nil
 }
 
-// worth checks all that notes show without the mint: its signatures, that they
-// are locked for this invoice, and their sum.
-func (w *Wallet) worth(row invoiceRow, list map[string]*keyset, notes []note) error {
+// checkNotes makes the checks that need no answer of the mint: its signatures on the
+// notes, their lock for this invoice, and their sum.
+func (w *Wallet) checkNotes(row invoiceRow, list map[string]*keyset, notes []note) error {
 	lockedFor := time.Now().Add(w.cfg.Lock / 2)
 	for i, n := range notes {
 		if err := n.check(list[n.Keyset]); err != nil {

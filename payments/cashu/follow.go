@@ -50,7 +50,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 		if err != nil {
 			return err
 		}
-		if err := e.cfg.Courier.Send(ctx, row.payee[2:], message); err != nil {
+		if err := e.cfg.Messages.Send(ctx, row.payee[2:], message); err != nil {
 			p.send = time.Time{} // at the next look
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Courier carries payments to their payees' keys.
-type Courier interface {
+// MessageTransport delivers payments to the keys of their payees.
+type MessageTransport interface {
 	// Send hands the message over for the key, 64 hex digits. No error means
 	// that it is on its way, not that it was read.
 	Send(ctx context.Context, to string, message []byte) error

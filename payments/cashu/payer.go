@@ -18,7 +18,7 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	if err != nil {
 		return fmt.Errorf("send payment: %w", err)
 	}
-	known, err := w.begun(ctx, inv.PaymentHash)
+	known, err := w.hasPayment(ctx, inv.PaymentHash)
 	if err != nil || known {
 		return wrap("send payment", err)
 	}
@@ -61,9 +61,9 @@ func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 	return inv, nil
 }
 
-// begun reports a payment that goes on or succeeded. What failed before any
-// note was locked may be begun anew.
-func (w *Wallet) begun(ctx context.Context, hash payments.Hash) (known bool, err error) {
+// hasPayment reports whether the payment is in flight or succeeded. One that failed
+// before any note was locked may be tried again.
+func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (known bool, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectPayment(tx, hash)
 		switch {

@@ -24,7 +24,7 @@ type Post struct {
 	public string
 }
 
-var _ Courier = (*Post)(nil)
+var _ MessageTransport = (*Post)(nil)
 
 const (
 	kindMessage = 14   // NIP-17

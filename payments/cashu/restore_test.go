@@ -265,7 +265,7 @@ func TestFileTakesAnotherSeed(t *testing.T) {
 	b := newBench(t, newFakeMint(t, 0).place())
 	open := func(seed Seed) error {
 		cfg := b.cfg
-		cfg.Seed, cfg.Path, cfg.Courier = seed, b.dir+"/w.db", desk{b.room, ""}
+		cfg.Seed, cfg.Path, cfg.Messages = seed, b.dir+"/w.db", desk{b.room, ""}
 		w, err := Open(t.Context(), cfg)
 		if err != nil {
 			return err

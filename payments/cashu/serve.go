@@ -45,7 +45,7 @@ func (w *Wallet) Serve(ctx context.Context) error {
 	var receiveErr error
 	receiving.Go(func() {
 		defer cancel()
-		receiveErr = w.cfg.Courier.Receive(ctx, func(doc []byte) { w.arrived(ctx, doc) })
+		receiveErr = w.cfg.Messages.Receive(ctx, func(doc []byte) { w.arrived(ctx, doc) })
 	})
 	e := engine{Wallet: w, next: map[payments.Hash]*pace{}, retry: map[int64]*pace{}, waits: map[int64]bool{}}
 	tick := time.NewTicker(w.cfg.Poll)
@@ -100,7 +100,7 @@ func (e *engine) round(ctx context.Context) {
 		e.complain(ctx, "look at a payment that arrived", e.accept(ctx, a))
 	}
 	for _, i := range invoices {
-		e.complain(ctx, "end invoice", e.lapsed(ctx, i))
+		e.complain(ctx, "end invoice", e.endExpired(ctx, i))
 	}
 	for _, p := range sent {
 		e.complain(ctx, "follow payment", e.follow(ctx, p))
@@ -136,8 +136,8 @@ func (e *engine) paced(ctx context.Context, o op, err error) {
 	p.look = time.Now().Add(p.wait)
 }
 
-// lapsed ends an invoice whose time is over, so that watchers hear of it.
-func (e *engine) lapsed(ctx context.Context, row invoiceRow) error {
+// endExpired ends an expired invoice, so that its watchers are told.
+func (e *engine) endExpired(ctx context.Context, row invoiceRow) error {
 	if !e.over(row, time.Now()) {
 		return nil
 	}

@@ -77,7 +77,7 @@ func TestRoomOfTopup(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newFakeMint(t, 0).place())
 	cfg := b.cfg
-	cfg.Seed, cfg.Path, cfg.Courier, cfg.MaxMsats = b.seeds["payer"], filepath.Join(b.dir, "payer.db"), desk{b.room, ""}, 100_000
+	cfg.Seed, cfg.Path, cfg.Messages, cfg.MaxMsats = b.seeds["payer"], filepath.Join(b.dir, "payer.db"), desk{b.room, ""}, 100_000
 	w := must[*Wallet](b)(Open(t.Context(), cfg)) // and not served: nothing ends but by the test
 	defer w.Close()
 	room := func(sats int64) error {

@@ -17,16 +17,16 @@ import (
 )
 
 // Config says which mint to use and where the wallet is kept. Mint, Seed, Path,
-// Relays and Courier are needed; the rest may be left zero.
+// Relays and Messages are needed; the rest may be left zero.
 type Config struct {
 	Mint string // as payments.CashuNetwork has it: mint.example.com
 	Seed Seed
 	Path string // of the SQLite file; one for each mint and seed
 
-	// Relays are those that the Courier listens on and sends to. Invoices name
+	// Relays are those that Messages listens on and sends to. Invoices name
 	// them; an invoice that names none of them cannot be paid.
-	Relays  []string
-	Courier Courier
+	Relays   []string
+	Messages MessageTransport
 
 	// Lock is for how long a payer must lock the notes of our invoices: a held
 	// payment that is not settled goes back after it, and not before. 0 means
@@ -109,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Wallet, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open cashu wallet: %w", err)
 	}
-	if len(cfg.Relays) == 0 || cfg.Courier == nil {
+	if len(cfg.Relays) == 0 || cfg.Messages == nil {
 		return nil, fmt.Errorf("open cashu wallet: %w: no relays to receive payments on", payments.ErrBadRequest)
 	}
 	if cfg.Seed.secret == nil {

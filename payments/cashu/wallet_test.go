@@ -90,7 +90,7 @@ func (b *bench) open(name string, change ...func(*Config)) (w *Wallet, stop func
 	b.Helper()
 	cfg := b.cfg
 	cfg.Seed, cfg.Path = b.seeds[name], filepath.Join(b.dir, name+".db")
-	cfg.Courier = desk{b.room, pointText(cfg.Seed.nodeKey().PubKey())[2:]}
+	cfg.Messages = desk{b.room, pointText(cfg.Seed.nodeKey().PubKey())[2:]}
 	cfg.Log = slog.New(slog.NewTextHandler(b.Output(), nil)).With("wallet", name)
 	for _, c := range change {
 		c(&cfg)

@@ -104,7 +104,7 @@ func TestWrongWords(t *testing.T) {
 
 // A seed that was never read would be one that everybody knows.
 func TestNoSeed(t *testing.T) {
-	_, err := Open(t.Context(), Config{Mint: "mint.example.com", Relays: []string{"wss://relay.example.com"}, Courier: &Post{}, Path: t.TempDir() + "/notes.db"})
+	_, err := Open(t.Context(), Config{Mint: "mint.example.com", Relays: []string{"wss://relay.example.com"}, Messages: &Post{}, Path: t.TempDir() + "/notes.db"})
 	if !errors.Is(err, ErrSeed) {
 		t.Errorf("a wallet without one: %v", err)
 	}

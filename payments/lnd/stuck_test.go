@@ -12,7 +12,7 @@ import (
 )
 
 // TestWarning (B5): a payment that lnd calls in flight and no channel holds is
-// told of, and stays in flight.
+// onInvoice of, and stays in flight.
 func TestWarning(t *testing.T) {
 	old, young := time.Now().Add(-time.Hour).UnixNano(), time.Now().UnixNano()
 	held := &lnrpc.HTLC{HashLock: testHash[:], ExpirationHeight: 812}

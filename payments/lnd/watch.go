@@ -110,7 +110,7 @@ func (v *invoiceWatch) connect(ctx context.Context) error {
 			case s.err != nil:
 				return s.err
 			case s.invoice != nil:
-				c.told(streams, s.invoice)
+				c.onInvoice(streams, s.invoice)
 			default:
 				if s.ended {
 					delete(v.open, s.changed)
@@ -145,7 +145,7 @@ func (c *connection) begin(ctx context.Context) error {
 		return err
 	}
 	for _, invoice := range pending.Invoices {
-		c.told(ctx, invoice)
+		c.onInvoice(ctx, invoice)
 	}
 	c.group.Go(func() {
 		for {
@@ -162,10 +162,9 @@ func (c *connection) begin(ctx context.Context) error {
 	return nil
 }
 
-// told is an invoice from the stream or the list: a hint, and for a hold
-// invoice that is new here, a stream of its own, whose first message is the
-// hint then.
-func (c *connection) told(ctx context.Context, invoice *lnrpc.Invoice) {
+// onInvoice handles an invoice from the stream or the list. It gives a hint; for a new
+// hold invoice it opens a stream of its own instead, whose first message is the hint.
+func (c *connection) onInvoice(ctx context.Context, invoice *lnrpc.Invoice) {
 	hash, err := invoiceHash(invoice)
 	if err != nil {
 		c.wallet.cfg.Log.Warn("invoice without a hash", "error", err)

@@ -217,7 +217,7 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 	}
 
 	if err := s.begunHere(ctx, spend); errors.Is(err, errOtherWallet) {
-		return elsewhere(spend)
+		return paidElsewhere(spend)
 	} else if err != nil {
 		return transaction{}, err
 	}

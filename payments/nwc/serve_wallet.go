@@ -62,9 +62,9 @@ func (s *Service) untilKnown(ctx context.Context, spend Spend) error {
 	}
 }
 
-// elsewhere words a payment of another wallet's, as far as it is noted here: the
-// preimage is with that wallet.
-func elsewhere(spend Spend) (transaction, error) {
+// paidElsewhere describes a payment that another wallet made. Only that wallet has the
+// preimage.
+func paidElsewhere(spend Spend) (transaction, error) {
 	b, err := bolt11.Decode(spend.BOLT11)
 	if err != nil {
 		return transaction{}, fmt.Errorf("read a paid invoice: %w", err)

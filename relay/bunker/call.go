@@ -34,15 +34,15 @@ func (c *Client) listen(ctx context.Context) error {
 			if !ok {
 				return ctx.Err()
 			}
-			c.heard(ctx, in.Event)
+			c.onAnswer(ctx, in.Event)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// heard takes one event that the signer's key has signed.
-func (c *Client) heard(ctx context.Context, ev nostr.Event) {
+// onAnswer takes one event that the signer's key has signed.
+func (c *Client) onAnswer(ctx context.Context, ev nostr.Event) {
 	a, err := c.open(ctx, ev.Content)
 	if err != nil {
 		c.garbage.Add(1)

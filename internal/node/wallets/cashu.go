@@ -73,7 +73,7 @@ func cashuOf(c *config.Config, w config.Cashu, role string, seed cashu.Seed, log
 	}
 
 	return cashu.Config{
-		Mint: w.Mint, Seed: seed, Relays: c.Relays, Courier: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
+		Mint: w.Mint, Seed: seed, Relays: c.Relays, Messages: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
 		// Another mint is another wallet: notes of the first stay where they are.
 		Path: filepath.Join(dir, "cashu-"+hashing.Bytes([]byte(w.Mint)).Hex()[:16]+".db"),
 	}, nil
