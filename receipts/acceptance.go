@@ -8,8 +8,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Acceptance is the content of the event that a buyer signs before it pays. It
-// is what names the payer: a preimage alone shows only that somebody paid.
+// Acceptance is the content of the event that a buyer signs before it pays. It names
+// the payer: a preimage alone shows only that somebody paid.
 type Acceptance struct {
 	Version     int            `json:"version"`
 	RequestID   string         `json:"request_id"`
@@ -51,8 +51,8 @@ func (a Acceptance) validate(keyring) error {
 	return c.failed
 }
 
-// Accept is the acceptance of a quote. paymentHash comes from the invoice that
-// CheckInvoice passed; rule is nil when a person approved.
+// Accept makes the acceptance of a quote. paymentHash comes from the invoice that
+// [CheckInvoice] returned; rule is nil when a person approved.
 func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, error) {
 	hash, err := q.Hash()
 	if err != nil {
@@ -65,13 +65,13 @@ func (q Quote) Accept(paymentHash payments.Hash, rule *string) (Acceptance, erro
 	return a, a.validate(keyring{})
 }
 
-// CheckAcceptance verifies a buyer's event and that it accepts this quote with
-// this payment hash. Errors wrap ErrInvalid or ErrMismatch.
+// CheckAcceptance verifies a buyer's event and checks that it accepts this quote with
+// this payment hash. Errors wrap [ErrInvalid] or [ErrMismatch].
 func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, error) {
 	if err := ev.Verify(); err != nil {
 		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
 	}
-	if err := demands(domain.Acceptance)(&ev); err != nil {
+	if err := requireDomain(domain.Acceptance)(&ev); err != nil {
 		return Acceptance{}, fmt.Errorf("check acceptance: %w", err)
 	}
 
@@ -98,7 +98,7 @@ func CheckAcceptance(ev Event, q Quote, paymentHash payments.Hash) (Acceptance, 
 	return a, nil
 }
 
-// onlyTag wants exactly one tag of the name, with this value.
+// onlyTag checks that the event has exactly one tag of this name, with this value.
 func onlyTag(ev Event, name, want string) error {
 	times, value := 0, ""
 	for _, tag := range ev.Tags {

@@ -14,19 +14,20 @@ import (
 // hash. The value is that of [Commit].
 const TagCommit = "agreement_commit"
 
-// StatusReveal is the status of the 7000 event that opens a commit.
+// StatusReveal is the status of the 7000 event that reveals a commit.
 const StatusReveal = "reveal"
 
 // seatsMax is how many providers one panel may have: what a request's
 // verification.redundancy allows.
 const seatsMax = 16
 
-// CommitNonce hides an agreement hash, which could be guessed, until it is revealed.
+// CommitNonce is the secret in a commit. Without it, others could find the agreement
+// hash before the reveal by guessing.
 type CommitNonce [32]byte
 
-// Commit is sha256(provider's x-only key || agreement hash || nonce), all of 32
-// raw bytes. The key in it makes another provider's commit worthless to whoever
-// copies it: only this key can ever open it.
+// Commit is sha256(provider's x-only key || agreement hash || nonce), each of 32 raw
+// bytes. The key is included so that nobody can copy another provider's commit: only
+// that provider can reveal it.
 func Commit(provider string, agreement hashing.Digest, nonce CommitNonce) (hashing.Digest, error) {
 	key, err := hex.DecodeString(provider)
 	if err != nil || len(key) != 32 {
@@ -35,7 +36,7 @@ func Commit(provider string, agreement hashing.Digest, nonce CommitNonce) (hashi
 	return hashing.Digest(sha256.Sum256(slices.Concat(key, agreement[:], nonce[:]))), nil
 }
 
-// Reveal is the content of the event that opens a commit.
+// Reveal is the content of the event that reveals a [Commit].
 type Reveal struct {
 	Version       int            `json:"version"`
 	RequestID     string         `json:"request_id"`
@@ -60,8 +61,8 @@ func (r Reveal) Canonical() ([]byte, error) {
 // ErrInvalid.
 func ParseReveal(doc []byte) (Reveal, error) { return parseDocument[Reveal]("reveal", doc) }
 
-// Opens checks that the reveal is what the provider committed to in a result
-// event for the request. Errors wrap ErrInvalid or ErrMismatch.
+// Opens checks that the reveal is what the provider committed to in a result event
+// for the request. Errors wrap [ErrInvalid] or [ErrMismatch].
 func (r Reveal) Opens(commit hashing.Digest, provider, requestID string) error {
 	var nonce CommitNonce
 	if _, err := hex.Decode(nonce[:], []byte(r.Nonce)); err != nil {
@@ -78,9 +79,9 @@ func (r Reveal) Opens(commit hashing.Digest, provider, requestID string) error {
 	)
 }
 
-// Closing is the content of the event that ends a panel's commits and asks for
-// reveals: a provider that finds its own result in it knows that its commit
-// counts, and that nobody who waits for its reveal can commit any more.
+// Closing is the content of the event that ends the commits of a panel and asks for
+// the reveals. A provider reveals once its own result is listed: its commit then
+// counts, and nobody can wait for its reveal to commit the same.
 type Closing struct {
 	Version int           `json:"version"`
 	Results []PanelResult `json:"results"`
@@ -117,10 +118,10 @@ func (c Closing) Canonical() ([]byte, error) {
 // wrap ErrInvalid.
 func ParseClosing(doc []byte) (Closing, error) { return parseDocument[Closing]("closing", doc) }
 
-// Has reports whether the result's commit counts.
+// Has reports whether the closing lists the result, so that its commit counts.
 func (c Closing) Has(r PanelResult) bool { return slices.Contains(c.Results, r) }
 
-// Lists reports whether any result of the request counts.
+// Lists reports whether the closing lists any result of the request.
 func (c Closing) Lists(requestID string) bool {
 	return slices.ContainsFunc(c.Results, func(r PanelResult) bool { return r.RequestID == requestID })
 }

@@ -6,41 +6,41 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// Batch verifies bundles together, which takes a fraction of the time that
-// their signatures take one by one. What comes out is the same. The zero value
-// is empty; a batch is for one goroutine.
+// Batch verifies bundles together. Checking many signatures in one sum takes a
+// fraction of the time; the reports are those of [Verify]. The zero value is an empty
+// batch. A batch must be used by one goroutine at a time.
 //
-// Each bundle is graded as if its signatures were valid, and these are then
-// checked in one sum. If that fails, the halves of the batch are, and so on; a
-// bundle whose own signatures fail is graded again with each of them checked
-// for itself, so that what is said of it is said in one place.
+// Each bundle is graded as if its signatures were valid, and then all signatures are
+// checked in one sum. If the sum is wrong, each half of the batch is checked, and so
+// on. A bundle with a bad signature is graded again with [Verify], which finds out
+// which one it is.
 type Batch struct {
-	later   later
-	pending []pending
-	bytes   int64
+	deferred signatureBatch
+	pending  []pending
+	bytes    int64
 }
 
 // pending is a bundle that was graded before its signatures are checked.
 type pending struct {
 	bundle   *Bundle
 	pins     Pins
-	report   Report // stands if the signatures do
-	from, to int    // in later
+	report   Report // final if the signatures are valid
+	from, to int    // its signatures in the signatureBatch
 }
 
 const (
-	// batchBundles is where one more bundle makes the others hardly faster.
+	// batchBundles is the size from which more bundles save hardly any time.
 	batchBundles = 128
-	// batchBytes bounds what a batch keeps for a second look.
+	// batchBytes bounds the bundles that a batch keeps in memory for a second grading.
 	batchBytes = 16 << 20
 )
 
-// Add grades a bundle but for its signatures. The batch keeps the bundle, which
-// must not be changed, until Verify.
+// Add grades everything of a bundle except its signatures. The batch keeps the bundle
+// until [Batch.Verify]; it must not be changed before.
 func (b *Batch) Add(bundle *Bundle, pins Pins) {
-	p := pending{bundle: bundle, pins: pins, from: b.later.signatures.Len()}
-	p.report = verify(bundle, pins, &b.later)
-	p.to = b.later.signatures.Len()
+	p := pending{bundle: bundle, pins: pins, from: b.deferred.signatures.Len()}
+	p.report = verify(bundle, pins, &b.deferred)
+	p.to = b.deferred.signatures.Len()
 	b.pending = append(b.pending, p)
 	if bundle != nil {
 		for _, data := range bundle.Files() {
@@ -49,27 +49,27 @@ func (b *Batch) Add(bundle *Bundle, pins Pins) {
 	}
 }
 
-// Full reports whether it is time for Verify. More can be added, which takes
-// memory and saves little.
+// Full reports whether it is time for [Batch.Verify]. Adding more is allowed, but
+// takes memory and saves little.
 func (b *Batch) Full() bool { return len(b.pending) >= batchBundles || b.bytes >= batchBytes }
 
-// Verify returns the reports in the order of the bundles, each as the function
-// of that name has it, and empties the batch.
+// Verify returns the reports of the bundles in the order of [Batch.Add] and empties
+// the batch.
 func (b *Batch) Verify() []Report {
 	b.settle(b.pending)
 	reports := make([]Report, 0, len(b.pending))
 	for _, p := range b.pending {
 		reports = append(reports, p.report)
 	}
-	clear(b.pending) // lets go of the bundles
+	clear(b.pending) // frees the bundles
 	b.pending, b.bytes = b.pending[:0], 0
-	b.later.signatures.Reset()
+	b.deferred.signatures.Reset()
 	return reports
 }
 
 // settle makes the reports final.
 func (b *Batch) settle(list []pending) {
-	if len(list) == 0 || b.later.signatures.Valid(list[0].from, list[len(list)-1].to) {
+	if len(list) == 0 || b.deferred.signatures.Valid(list[0].from, list[len(list)-1].to) {
 		return
 	}
 	if len(list) == 1 {
@@ -80,18 +80,18 @@ func (b *Batch) settle(list []pending) {
 	b.settle(list[len(list)/2:])
 }
 
-// later collects signatures to check together. A nil one checks each at once,
-// with the library that knows nothing of batches.
-type later struct {
+// signatureBatch collects signatures to check together. A nil one checks each
+// signature at once.
+type signatureBatch struct {
 	signatures sigbatch.Batch
-	policies   map[hashing.Digest]bool // manifests that are good: a provider's bundles share one
+	policies   map[hashing.Digest]bool // valid manifests: the bundles of a provider share one
 }
 
-// policiesKept is how many good manifests are known at most.
+// policiesKept bounds the remembered manifests.
 const policiesKept = 128
 
-// policy says what is wrong with a policy manifest.
-func (l *later) policy(hash hashing.Digest, doc []byte) error {
+// policy checks a policy manifest, once for each hash.
+func (l *signatureBatch) policy(hash hashing.Digest, doc []byte) error {
 	if l != nil && l.policies[hash] {
 		return nil
 	}
@@ -106,8 +106,8 @@ func (l *later) policy(hash hashing.Digest, doc []byte) error {
 	return nil
 }
 
-// verify is ev.Verify; nil means that the event is valid if the batch is.
-func (l *later) verify(ev *bundled) error {
+// verify is ev.Verify. The answer nil holds only if the batch turns out valid.
+func (l *signatureBatch) verify(ev *bundleEvent) error {
 	if l == nil {
 		return ev.Verify()
 	}
@@ -121,9 +121,9 @@ func (l *later) verify(ev *bundled) error {
 	return ev.checkSignature()
 }
 
-// decode is bolt11.Decode; what it returns is right if the batch is valid.
-// payee, a compressed key in hex, is who is said to have signed.
-func (l *later) decode(invoice, payee string) (*bolt11.Invoice, error) {
+// decode is [bolt11.Decode]. Its answer holds only if the batch turns out valid. payee
+// is the key that should have signed, compressed and in hex.
+func (l *signatureBatch) decode(invoice, payee string) (*bolt11.Invoice, error) {
 	inv, sig, err := bolt11.DecodeUnsigned(invoice)
 	if err != nil {
 		return nil, err

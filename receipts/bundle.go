@@ -31,19 +31,20 @@ const (
 	ArtifactDir      = "artifacts" // artifacts/<sha256 in hex>
 )
 
-// Bundle is everything about one paid job, as bytes. A nil part is absent.
-// Events are in the form of Event.JSON, other JSON documents in canonical form.
+// Bundle holds all documents of one paid job, as bytes. A nil part is absent. Events
+// have the form of [Event.JSON], other JSON documents are canonical. [ReadBundle] and
+// [ReadTar] read a bundle, [Bundle.WriteTar] writes one, [Verify] grades it.
 type Bundle struct {
 	Receipt      []byte
 	ReceiptEvent []byte
 	Quote        []byte
-	QuoteEvent   []byte // the provider's event that asks for the price; optional but for an engagement fee
+	QuoteEvent   []byte // the provider's event that asks for the price; required only for an engagement fee
 	Acceptance   []byte // the buyer's event; optional
 	Request      []byte // the buyer's event
-	Inputs       []byte // the events that the request names as inputs; absent if it names none
+	Inputs       []byte // the events that the request references as inputs; absent if there are none
 	ResultEvent  []byte // the provider's event
 	Result       []byte // the result document
-	Seal         []byte // of a sealed result: what its event commits to
+	Seal         []byte // of a sealed result: the document that its event commits to
 	Replay       []byte
 	Policy       []byte
 	PRSummary    []byte // optional: a copy of the artifact of that name
@@ -52,15 +53,15 @@ type Bundle struct {
 	Artifacts map[string][]byte
 }
 
-// Limits bound what is read of a bundle. Zero values mean the defaults.
+// Limits bound the size of a bundle that is read. Zero values mean the defaults.
 type Limits struct {
 	TotalBytes int64 // of all files, default 256 MiB
 	FileBytes  int64 // of the replay, the result or one artifact, default 64 MiB
 	Artifacts  int   // default 128
 }
 
-// MaxEventBytes bounds an event in its form for a bundle, and every other file that
-// Limits do not name.
+// MaxEventBytes bounds an event in a bundle, and every other file that [Limits] has no
+// bound for.
 const MaxEventBytes = 1 << 20
 
 const maxDocument = MaxEventBytes
@@ -78,16 +79,16 @@ func (l Limits) orDefault() Limits {
 	return l
 }
 
-// named is one fixed file of a bundle.
-type named struct {
+// bundlePart is a file of a bundle with a fixed name.
+type bundlePart struct {
 	name string
 	data *[]byte
 	big  bool
 }
 
 // parts lists the fixed files in the order in which they are written.
-func (b *Bundle) parts() []named {
-	return []named{
+func (b *Bundle) parts() []bundlePart {
+	return []bundlePart{
 		{FileReceipt, &b.Receipt, false},
 		{FileReceiptEvent, &b.ReceiptEvent, false},
 		{FileQuote, &b.Quote, false},
@@ -107,7 +108,7 @@ func (b *Bundle) parts() []named {
 
 // IsBundleFile reports whether a name is that of one of the fixed files.
 func IsBundleFile(name string) bool {
-	return slices.ContainsFunc(new(Bundle).parts(), func(p named) bool { return p.name == name })
+	return slices.ContainsFunc(new(Bundle).parts(), func(p bundlePart) bool { return p.name == name })
 }
 
 // Files yields name and content of every file that is present, always in the
@@ -132,7 +133,7 @@ type loader struct {
 	bundle Bundle
 	limits Limits
 	total  int64
-	fixed  []named
+	fixed  []bundlePart
 }
 
 func newLoader(limits Limits) *loader {
@@ -142,13 +143,13 @@ func newLoader(limits Limits) *loader {
 	return l
 }
 
-// add takes the file called name. A name that no bundle has is refused:
-// whatever is in a bundle must be covered by some claim.
+// add adds a file. Unknown names are refused, because every file of a bundle must be
+// covered by a claim.
 func (l *loader) add(name string, file content) error {
 	if hash, ok := strings.CutPrefix(name, ArtifactDir+"/"); ok {
 		return l.addArtifact(hash, file)
 	}
-	i := slices.IndexFunc(l.fixed, func(p named) bool { return p.name == name })
+	i := slices.IndexFunc(l.fixed, func(p bundlePart) bool { return p.name == name })
 	if i < 0 {
 		return fmt.Errorf("%w: unknown file %s", ErrBundle, quoted(name))
 	}
@@ -193,22 +194,22 @@ func (l *loader) read(name string, file content, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// content is what is in a file. upTo returns all of it, or its first n bytes.
+// content is the content of a file. upTo returns all of it, or its first n bytes.
 type content interface{ upTo(n int64) ([]byte, error) }
 
-// memory is a file that was read before.
+// memory is a file that is in memory already.
 type memory []byte
 
 func (m memory) upTo(n int64) ([]byte, error) { return m[:min(n, int64(len(m)))], nil }
 
-// stream is a file of size bytes if what holds it is right; 0 says nothing of it.
+// stream is a file of about size bytes, as its folder or archive says; 0 if unknown.
 type stream struct {
 	io.Reader
 	size int64
 }
 
-// Room for a usual file; the least if its size is not known, and the most before
-// any of it came.
+// The first buffer for a file has leastRoom bytes if its size is unknown, and at most
+// mostRoom, because an archive may claim a false size.
 const (
 	leastRoom = 4 << 10
 	mostRoom  = 64 << 10
@@ -231,9 +232,9 @@ func (l *loader) done() (*Bundle, error) {
 	return &l.bundle, nil
 }
 
-// ReadBundle reads a bundle from a folder. Only regular files with the names of
-// a bundle may be in it; anything else, a link too, makes it unusable. Errors
-// wrap ErrBundle.
+// ReadBundle reads a bundle from a folder. The folder may contain only regular files
+// with the names of a bundle; anything else, including a link, makes it unusable.
+// Errors wrap [ErrBundle].
 func ReadBundle(fsys fs.FS, limits Limits) (*Bundle, error) {
 	l := newLoader(limits)
 	entries, err := fs.ReadDir(fsys, ".")

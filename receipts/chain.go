@@ -12,16 +12,15 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Chains collects the receipts of many bundles and says, for each provider,
-// what they show of its sequence. It keeps 88 bytes a receipt. It is not safe
-// for concurrent use.
+// Chains collects the receipts of many bundles and checks the sequence of each
+// provider. It keeps 88 bytes for each receipt. It is not safe for concurrent use.
 type Chains struct{ links map[string]*chain }
 
-// chain are the links of one provider. They are in pieces, so that memory grows
-// by a piece and not by half of what there is.
+// chain holds the links of one provider, in pieces: one large slice would double its
+// memory each time that it grows.
 type chain [][]link
 
-// piece is how many links are together at most.
+// piece is the number of links in a full piece.
 const piece = 1024
 
 func (c *chain) add(l link) {
@@ -32,8 +31,8 @@ func (c *chain) add(l link) {
 	(*c)[last] = append((*c)[last], l)
 }
 
-// sorted are the links by number, and of one number by hash, each once: one
-// receipt may be in two bundles.
+// sorted returns the links by number and hash, each once: a receipt may be in several
+// bundles.
 func (c *chain) sorted() []*link {
 	var links []*link
 	for _, p := range *c {
@@ -51,11 +50,11 @@ func (c *chain) sorted() []*link {
 type link struct {
 	sequence       int64
 	hash, previous hashing.Digest // previous is zero for the first
-	id             [16]byte       // of receipt_id, which stands for the quote and its payment
+	id             [16]byte       // receipt_id, which identifies the quote and its payment
 }
 
-// Add takes a report of Verify. It counts only where the provider's signature
-// is proved: a receipt that anybody can make says nothing of the provider.
+// Add adds a report of [Verify]. A report without a proved provider's signature is
+// ignored, because anybody could have made its receipt.
 func (c *Chains) Add(r Report) {
 	if r.Claim(ClaimSignature).State != Proved || r.ReceiptHash == nil {
 		return
@@ -73,7 +72,7 @@ func (c *Chains) Add(r Report) {
 	known := c.links[r.ProviderID]
 	if known == nil {
 		known = new(chain)
-		c.links[strings.Clone(r.ProviderID)] = known // the report's is a part of the whole receipt
+		c.links[strings.Clone(r.ProviderID)] = known // a copy: the report's string keeps the whole receipt in memory
 	}
 
 	known.add(l)
@@ -92,17 +91,17 @@ func (s Span) String() string {
 	return fmt.Sprintf("%d to %d", s.From, s.To)
 }
 
-// ChainReport is what the receipts of one provider show together.
+// ChainReport is what the receipts of one provider show together; see [Chains].
 type ChainReport struct {
 	ProviderID string `json:"provider_id"`
 	Receipts   int    `json:"receipts"` // different ones
 	Last       int64  `json:"last"`     // the highest sequence
-	// Missing are the numbers from 1 to Last of which there is no receipt. Whoever
-	// is not the provider rarely has all: it is a lack, no contradiction.
+	// Missing are the numbers from 1 to Last without a receipt. This is no
+	// contradiction, because only the provider has all of its receipts.
 	Missing []Span `json:"missing"`
-	// Faults are contradictions: two receipts of one number, one that does not
-	// continue the receipt before it, or two of one payment. Each is signed by the
-	// provider.
+	// Faults are contradictions between receipts that the provider signed: two with
+	// one number, one that does not continue the receipt before it, or two for one
+	// payment.
 	Faults []string `json:"faults"`
 }
 
@@ -117,7 +116,7 @@ func (c *Chains) Reports() []ChainReport {
 
 func judgeChain(provider string, links []*link) ChainReport {
 	r := ChainReport{ProviderID: provider, Receipts: len(links), Missing: []Span{}, Faults: []string{}}
-	var last, before []hashing.Digest // receipts of the number r.Last, and of the one before it
+	var last, before []hashing.Digest // receipts with the number r.Last, and with the one before it
 	last = append(last, hashing.Digest{})
 	for _, l := range links {
 		switch {
@@ -136,13 +135,13 @@ func judgeChain(provider string, links []*link) ChainReport {
 		r.Last, last = l.sequence, append(last, l.hash)
 	}
 
-	r.Faults = append(r.Faults, paidTwice(links)...)
+	r.Faults = append(r.Faults, duplicatePayments(links)...)
 	return r
 }
 
-// paidTwice names the receipts of different numbers that have one id: a payment has
-// one receipt. It puts the links in another order.
-func paidTwice(links []*link) (faults []string) {
+// duplicatePayments lists receipts with different numbers for one payment, which must
+// have only one. It reorders the links.
+func duplicatePayments(links []*link) (faults []string) {
 	slices.SortFunc(links, func(a, b *link) int {
 		return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.sequence, b.sequence))
 	})

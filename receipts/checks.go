@@ -9,10 +9,11 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// timestampLayout is RFC 3339 in UTC with whole seconds: one spelling a time.
+// timestampLayout is RFC 3339 in UTC with whole seconds, so that each time has exactly
+// one spelling.
 const timestampLayout = "2006-01-02T15:04:05Z"
 
-// Timestamp writes a time as quotes and receipts do, cut to seconds.
+// Timestamp formats a time as quotes and receipts do, cut to seconds.
 func Timestamp(t time.Time) string { return t.UTC().Format(timestampLayout) }
 
 func parseTimestamp(s string) (time.Time, error) {
@@ -23,7 +24,7 @@ func parseTimestamp(s string) (time.Time, error) {
 	return t, nil
 }
 
-// checks collects the first complaint about a document's fields.
+// checks keeps the first error in a document's fields.
 type checks struct {
 	document string
 	keys     keyring
@@ -69,7 +70,8 @@ func (c *checks) timestamp(field, s string) {
 	c.that(err == nil, field+" is not RFC 3339 in UTC with whole seconds")
 }
 
-// delivery holds that only a mode in which the preimage opens the box can seal.
+// delivery refuses sealed delivery in modes where the buyer learns the preimage, which
+// opens the boxes, before the result is there.
 func (c *checks) delivery(d Delivery, m Mode) {
 	switch d {
 	case DeliveryPlain:
@@ -100,7 +102,7 @@ func (c *checks) text(field, s string) {
 	c.that(ok, field+" is empty, too long or has control characters")
 }
 
-// isToken wants lower-case letters, digits and underscores.
+// isToken reports whether s has only lower-case letters, digits and underscores.
 func isToken(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false
@@ -113,7 +115,8 @@ func isToken(s string) bool {
 	return true
 }
 
-// match compares two values of a field, and writes them out only if they differ.
+// match compares two values of a field. It formats them only if they differ, because
+// this is called for every receipt.
 func match[T ~string | ~int | ~int64 | hashing.Digest | payments.Hash](field string, got, want T) error {
 	if got == want {
 		return nil
@@ -121,7 +124,7 @@ func match[T ~string | ~int | ~int64 | hashing.Digest | payments.Hash](field str
 	return &MismatchError{Field: field, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
 }
 
-// matchOptional passes when nothing is named.
+// matchOptional compares with an optional value; nil matches everything.
 func matchOptional(field, got string, want *string) error {
 	if want == nil {
 		return nil
@@ -138,7 +141,7 @@ func firstMismatch(errs ...error) error {
 	return nil
 }
 
-// orNull shows an optional string.
+// orNull formats an optional string.
 func orNull(s *string) string {
 	if s == nil {
 		return "null"

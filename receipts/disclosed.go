@@ -12,22 +12,22 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Of an encrypted job the published events show nothing, and what is in them is
-// shown by disclosing it. The key of the conversation, which would open all that
-// two parties ever wrote to each other, is not needed for that: the result event
-// that was hidden is signed by itself, and names job_hash and quote_hash. So a
-// request whose hash is job_hash is the one that the provider answered, and a
-// quote whose hash is quote_hash is its own.
+// The published events of an encrypted job show nothing, so a dispute discloses their
+// contents. It does not disclose the conversation key, which would decrypt everything
+// that the two parties ever wrote to each other. The hidden result event proves the
+// contents instead: the provider signed it, and it names job_hash and quote_hash. A
+// request with that job_hash is therefore the one that the provider answered, and a
+// quote with that quote_hash is the provider's.
 
-// disclosed reports whether the dispute is about an encrypted job.
-func (d *Dispute) disclosed() bool {
+// isDisclosed reports whether the dispute discloses an encrypted job.
+func (d *Dispute) isDisclosed() bool {
 	return d.QuoteEvent == nil && d.Quote != nil && d.RequestTags != nil
 }
 
 // disclosedTags bounds the tags inside an encrypted event.
 const disclosedTags = 512
 
-// discloseRequest puts the hidden tags among those of the request's event.
+// discloseRequest adds the hidden tags to those of the request's event.
 func (j *judge) discloseRequest() error {
 	if !isEncrypted(j.request) {
 		return fmt.Errorf("%w: the request hides nothing, and %s is there", ErrMismatch, FileTags)
@@ -47,8 +47,8 @@ func (j *judge) discloseRequest() error {
 	return nil
 }
 
-// disclosedQuote takes a quote that the provider signed by naming its hash in
-// the result, and holds the disclosed request against the job in both.
+// disclosedQuote reads a quote whose hash the provider signed in the result event, and
+// compares the disclosed request with the job_hash of both.
 func (j *judge) disclosedQuote() (err error) {
 	if j.quote, err = ParseQuote(j.d.Quote); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (j *judge) disclosedQuote() (err error) {
 	}
 	if j.d.Result == nil {
 		j.ruling.Verdict = VerdictNoResult
-		return lacking("no result event is here, with which the quote of an encrypted job is signed; that none came can be shown by nobody")
+		return missing("no result event is here, with which the quote of an encrypted job is signed; that none came can be shown by nobody")
 	}
 
 	result, err := ParseEvent(j.d.Result, maxDocument)
@@ -78,11 +78,11 @@ func (j *judge) disclosedQuote() (err error) {
 	}
 	schema, known := schemas.Lookup(typed.SchemaID)
 	if !known {
-		return lacking("the schema " + quoted(typed.SchemaID) + " is not known here")
+		return missing("the schema " + quoted(typed.SchemaID) + " is not known here")
 	}
 	asked, err := schema.ParseRequest(typed.Input)
 	if err != nil {
-		return escaped(err)
+		return escapeError(err)
 	}
 
 	return firstMismatch(
@@ -91,18 +91,18 @@ func (j *judge) disclosedQuote() (err error) {
 	)
 }
 
-// errNoFee: the dispute is of a job without an engagement fee.
+// errNoFee says that the disputed job has no engagement fee.
 var errNoFee = errors.New("no engagement fee")
 
-// checkFee checks what is shown of an engagement fee that was paid besides: the
-// provider signed its quote, or its receipt, and the secret of its invoice is out.
+// checkFee checks the proof that an engagement fee was paid too: the provider signed
+// its quote or its receipt, and the preimage of its invoice is known.
 func (j *judge) checkFee() error {
 	d := j.d
 	if d.FeeQuoteEvent == nil && d.FeeInvoice == nil && d.FeePreimage == nil && d.FeeReceipt == nil {
 		return errNoFee
 	}
 	if d.FeeQuoteEvent == nil || d.FeeInvoice == nil || d.FeePreimage == nil {
-		return lacking(FileFeeQuote + ", " + FileFeeInvoice + " or " + FileFeeSecret + " is not there")
+		return missing(FileFeeQuote + ", " + FileFeeInvoice + " or " + FileFeeSecret + " is not there")
 	}
 
 	ev, err := ParseEvent(d.FeeQuoteEvent, maxDocument)
@@ -126,7 +126,7 @@ func (j *judge) checkFee() error {
 		return err
 	}
 
-	if _, err := paidFor(q, d.FeeInvoice, d.FeePreimage); err != nil {
+	if _, err := readPreimage(q, d.FeeInvoice, d.FeePreimage); err != nil {
 		return err
 	}
 	if err := j.checkFeeReceipt(q); err != nil {
@@ -137,8 +137,8 @@ func (j *judge) checkFee() error {
 	return nil
 }
 
-// checkFeeReceipt holds the provider's own receipt of the fee, if it is there,
-// against the quote.
+// checkFeeReceipt compares the provider's receipt of the fee, if there is one, with the
+// quote.
 func (j *judge) checkFeeReceipt(q Quote) error {
 	if j.d.FeeReceipt == nil {
 		return nil
@@ -163,8 +163,8 @@ func (j *judge) checkFeeReceipt(q Quote) error {
 	)
 }
 
-// paidFor reads the secret of the invoice, which is the quote's.
-func paidFor(q Quote, invoiceFile, preimageFile []byte) (payments.Preimage, error) {
+// readPreimage checks that the invoice is the quote's and returns its preimage.
+func readPreimage(q Quote, invoiceFile, preimageFile []byte) (payments.Preimage, error) {
 	invoice := strings.TrimSpace(string(invoiceFile))
 	inv, err := bolt11.Decode(invoice)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 	"iter"
 )
 
-// Dispute is what a buyer who paid has in hand: its own words, the provider's,
-// the payment's secret, and the boxes that came for it.
+// Dispute is the evidence of a buyer who paid and got no good result: its own signed
+// events, the provider's, the payment's preimage, and the boxes that were delivered.
+// [ReadDispute] reads one, and [Dispute.Rule] judges it.
 type Dispute struct {
 	Request    []byte // the buyer's event
 	QuoteEvent []byte // the provider's event that carries the quote
@@ -17,14 +18,14 @@ type Dispute struct {
 	Preimage   []byte // hex
 	Acceptance []byte // the buyer's event; optional
 	Result     []byte // the provider's result event; optional
-	// Of an encrypted job, in place of QuoteEvent: what the request's event hides,
-	// as a JSON array of tags, and the quote in the clear. disclosed.go says how
-	// they are known to be those.
+	// An encrypted job has these in place of QuoteEvent: the hidden tags of the
+	// request's event as a JSON array, and the decrypted quote. disclosed.go explains
+	// why they can be trusted.
 	RequestTags, Quote []byte
-	// Of an engagement fee that was paid too: its quote, and what proves it.
+	// The quote of an engagement fee that was paid too, and the proof of its payment.
 	FeeQuoteEvent, FeeInvoice, FeePreimage, FeeReceipt []byte
-	// Outputs is a ChainPayment, in place of Preimage where the chain carried the
-	// payment.
+	// Outputs is a [ChainPayment], in place of Preimage if the job was paid on the
+	// chain.
 	Outputs []byte
 	Boxes   map[string][]byte
 }
@@ -42,8 +43,8 @@ const (
 	BoxDir         = "boxes" // boxes/<sha256 in hex>
 )
 
-func (d *Dispute) parts() []named {
-	return []named{
+func (d *Dispute) parts() []bundlePart {
+	return []bundlePart{
 		{FileRequest, &d.Request, false},
 		{FileQuoteEvent, &d.QuoteEvent, false},
 		{FileInvoice, &d.Invoice, false},
@@ -76,7 +77,7 @@ func (d *Dispute) Files() iter.Seq2[string, []byte] {
 	}
 }
 
-// ReadDispute reads a dispute from a folder. Errors wrap ErrBundle.
+// ReadDispute reads a dispute from a folder. Errors wrap [ErrBundle].
 func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 	limits = limits.orDefault()
 	d := &Dispute{Boxes: map[string][]byte{}}
@@ -132,7 +133,7 @@ func ReadDispute(fsys fs.FS, limits Limits) (*Dispute, error) {
 		}
 	}
 
-	if d.Request == nil || d.QuoteEvent == nil && !d.disclosed() {
+	if d.Request == nil || d.QuoteEvent == nil && !d.isDisclosed() {
 		return nil, fmt.Errorf("%w: no %s or no %s", ErrBundle, FileRequest, FileQuoteEvent)
 	}
 	return d, nil

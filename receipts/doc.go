@@ -1,35 +1,41 @@
-// Package receipts holds the documents that make a paid job checkable by
-// anyone: the quote, the buyer's acceptance, the receipt, the Nostr events
-// that carry them, and the bundle that keeps them together.
+// Package receipts holds the documents by which anyone can check a paid job: the
+// [Quote], the buyer's [Acceptance], the [Receipt], the Nostr events that carry them
+// ([Event]), and the [Bundle] that keeps them together.
 //
-// Verify grades what a bundle proves, claim by claim. It needs no clock, no
-// network and no file system: the same bundle and pins give the same report
-// for ever. docs/protocol/receipt.md describes the formats and numbers the steps that
-// Verify follows.
+// [Verify] grades a bundle claim by claim and returns a [Report]; [Batch] does the
+// same for many bundles in a fraction of the time, and [Chains] looks for gaps and
+// contradictions between a provider's receipts. Verification needs no clock, network
+// or file system, so the same bundle and [Pins] always give the same report.
+// docs/protocol/receipt.md describes the formats and numbers the steps.
 //
-// A provider uses Quote, CheckAcceptance, ResultTerms, New and ReceiptEvent. A
-// buyer uses ParseQuote, Quote.Matches, CheckInvoice, AcceptanceEvent and
-// ParseReceiptEvent before it pays or believes, and keeps everything in a
-// Bundle.
+// A provider signs a [Quote], checks the payer with [CheckAcceptance], binds the
+// result with [ResultTerms.Tags], and issues the receipt with [New] and
+// [ReceiptEvent].
+//
+// A buyer reads the offer with [ParseQuote] and [Quote.Matches], checks its invoice
+// with [CheckInvoice] before it pays, signs [Quote.Accept], and reads the receipt with
+// [ParseReceiptEvent]. A buyer who paid for a bad result collects a [Dispute], which
+// [Dispute.Rule] judges.
 package receipts
 
 import "errors"
 
-// Errors that callers may compare with errors.Is.
+// Errors for errors.Is.
 var (
-	// ErrInvalid: a document is malformed or contradicts itself.
+	// ErrInvalid says that a document is malformed or contradicts itself.
 	ErrInvalid = errors.New("invalid document")
-	// ErrMismatch: two well-formed documents that belong together disagree. The
-	// error is a *MismatchError, which names the field.
+	// ErrMismatch says that two well-formed documents that belong together disagree.
+	// The error is a [*MismatchError] if one field of theirs differs.
 	ErrMismatch = errors.New("documents disagree")
-	// ErrBundle: a bundle cannot be read: too large, an unknown file, no receipt.
+	// ErrBundle says that a bundle cannot be read: it is too large, has an unknown
+	// file, or has no receipt.
 	ErrBundle = errors.New("unusable bundle")
 )
 
-// MismatchError names the field in which two documents disagree. It is
-// ErrMismatch for errors.Is.
+// MismatchError names the field in which two documents disagree. It is [ErrMismatch]
+// for errors.Is.
 type MismatchError struct {
-	Field string // as it is spelt in the documents
+	Field string // its name in the documents
 	Got   string // in the document under test
 	Want  string // in the document it must agree with
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// An engagement fee pays for an attempt whose outcome may not be charged. It is
-// asked for in a quote of its own (PurposeEngagement, always prepaid) and final
-// before the work begins. So its receipt binds the request, the quote, the
-// payment and the policy, and names no work: those fields are null.
+// An engagement fee pays for an attempt, whatever its outcome. It has its own quote
+// (PurposeEngagement, always prepaid) and is final before the work begins. Its receipt
+// therefore binds the request, the quote, the payment and the policy, and its fields
+// about the work are null.
 
-// isEngagement reports whether the receipt is of an engagement fee.
+// isEngagement reports whether the receipt is for an engagement fee.
 func (r Receipt) isEngagement() bool { return r.Purpose == PurposeEngagement }
 
 // PaidFor is the purpose of the payment.
@@ -22,9 +22,9 @@ func (r Receipt) PaidFor() Purpose {
 	return PurposeResult
 }
 
-// workless is the form of an engagement receipt: every field is there under its
-// name, and null where it speaks of work.
-type workless struct {
+// feeReceipt is the JSON form of a receipt for an engagement fee: all fields are
+// there, and those about the work are null.
+type feeReceipt struct {
 	Receipt
 	SessionID              *string         `json:"session_id"`
 	TrajectoryHash         *hashing.Digest `json:"trajectory_hash"`
@@ -35,8 +35,8 @@ type workless struct {
 	ResultEventID          *string         `json:"result_event_id"`
 }
 
-// work checks what a receipt says of the work: all of it, or of an engagement
-// fee nothing.
+// work checks the fields about the work: all must be set, or none for an engagement
+// fee.
 func (c *checks) work(r Receipt) {
 	if r.isEngagement() {
 		none := r.SessionID == "" && r.ResultEventID == "" && r.AgreementHash == nil
@@ -58,13 +58,13 @@ func (c *checks) work(r Receipt) {
 	c.id("result_event_id", r.ResultEventID)
 }
 
-// engagement: the fee is paid before the attempt, and nothing is delivered for it.
+// engagement checks that a fee is prepaid and delivers nothing.
 func (c *checks) engagement(p Purpose, m Mode, d Delivery) {
 	c.that(p != PurposeEngagement || m == ModePrepay && d == DeliveryPlain, "an engagement fee is prepaid, with delivery plain")
 }
 
-// binds says which result a receipt is for: the terms of its evidence, and of
-// an engagement fee the quote's alone.
+// binds returns the result terms that a receipt binds. Those for an engagement fee
+// contain only the quote's hash.
 func (e Evidence) binds(quoteHash hashing.Digest) (ResultTerms, error) {
 	q := e.Quote
 	if q.Purpose == PurposeEngagement {
@@ -82,7 +82,7 @@ func (e Evidence) binds(quoteHash hashing.Digest) (ResultTerms, error) {
 	)
 }
 
-// resultsOf are the events of results in a receipt event's tags.
+// resultsOf are the ids of result events for a receipt event's tags.
 func (r Receipt) resultsOf() []string {
 	if r.isEngagement() {
 		return nil
@@ -93,8 +93,9 @@ func (r Receipt) resultsOf() []string {
 // whyNoWork is the reason of the two claims about work.
 const whyNoWork = "an engagement fee pays for the attempt, and is final before there is any"
 
-// noWork is step 3.0, and 4.0: whether the receipt is for work at all. Files
-// that no claim would cover contradict that it is not.
+// noWork is step 3.0 and 4.0. It reports whether the receipt is for an engagement fee
+// and not for work. Files about work then contradict it, because no claim would cover
+// them.
 func (v *verifier) noWork(g grader, number, check string, files ...string) bool {
 	if !v.receipt.isEngagement() {
 		return false
@@ -113,6 +114,6 @@ func (v *verifier) noWork(g grader, number, check string, files ...string) bool 
 		g.step(number, check, fmt.Errorf("%w: artifacts are in the bundle of an engagement fee", ErrMismatch))
 		return true
 	}
-	g.step(number, check, lacking(whyNoWork))
+	g.step(number, check, missing(whyNoWork))
 	return true
 }

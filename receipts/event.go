@@ -43,9 +43,9 @@ type eventDoc struct {
 	Sig       *string      `json:"sig"`
 }
 
-// ParseEvent reads one event of at most maxBytes bytes. All seven fields must
-// be there and no other, hex must be lower case, and numbers in range. It does
-// not check id and signature: Verify does. Errors wrap ErrInvalid.
+// ParseEvent reads one event of at most maxBytes bytes. It must have exactly the seven
+// fields of NIP-01, lower-case hex, and numbers in range. ParseEvent does not check id
+// and signature; [Event.Verify] does. Errors wrap [ErrInvalid].
 func ParseEvent(doc []byte, maxBytes int) (Event, error) {
 	if len(doc) > maxBytes {
 		return Event{}, fmt.Errorf("%w: event of more than %d bytes", ErrInvalid, maxBytes)
@@ -106,8 +106,8 @@ func (e *Event) checkShape() error {
 	return nil
 }
 
-// ComputeID is the SHA-256 of the NIP-01 serialization, in hex. The ID field
-// plays no part.
+// ComputeID is the SHA-256 of the NIP-01 serialization, in hex. It ignores the ID
+// field.
 func (e *Event) ComputeID() string { return e.computeID(false) }
 
 func (e *Event) computeID(escapeControls bool) string {
@@ -115,8 +115,8 @@ func (e *Event) computeID(escapeControls bool) string {
 	return e.hash(tags, appendString(make([]byte, 0, 16+len(e.Content)), e.Content, escapeControls))
 }
 
-// hash is the id of the event with its tags and its content written like this:
-// that of [0,pubkey,created_at,kind,tags,content] without whitespace.
+// hash is the id of the event, with tags and content already serialized: the hash of
+// [0,pubkey,created_at,kind,tags,content] without whitespace.
 func (e *Event) hash(tags, content []byte) string {
 	b := make([]byte, 0, 128)
 	b = append(b, `[0,"`...)
@@ -135,10 +135,9 @@ func (e *Event) hash(tags, content []byte) string {
 	return hex.EncodeToString(h.Sum(b[:0]))
 }
 
-// Verify recomputes the id and checks the BIP-340 signature over it. An id made
-// with control characters escaped, as most clients do, is accepted beside the
-// one that NIP-01 spells out: each determines the event. Errors wrap
-// ErrInvalid.
+// Verify recomputes the id and checks the BIP-340 signature over it. It accepts the id
+// of NIP-01 and also one made with control characters escaped, as most clients do;
+// both determine the event. Errors wrap [ErrInvalid].
 func (e *Event) Verify() error {
 	if err := e.checkID(); err != nil {
 		return err
@@ -163,7 +162,7 @@ func (e *Event) checkSignature() error {
 		return fmt.Errorf("%w: event: pubkey is not on the curve", ErrInvalid)
 	}
 
-	// The library takes s modulo the group's order, which BIP-340 does not.
+	// The library reduces s modulo the group's order; BIP-340 refuses such an s.
 	if new(btcec.ModNScalar).SetByteSlice(rawSig[32:]) {
 		return fmt.Errorf("%w: event: bad signature", ErrInvalid)
 	}
@@ -175,8 +174,8 @@ func (e *Event) checkSignature() error {
 	return nil
 }
 
-// Sign fills PubKey, ID and Sig. The signature is deterministic. A node whose
-// key lives elsewhere sets these fields itself: ID is ComputeID.
+// Sign sets PubKey, ID and Sig. The signature is deterministic. A node with a remote
+// signer sets these fields itself; ID is [Event.ComputeID].
 func (e *Event) Sign(key *btcec.PrivateKey) error {
 	e.PubKey = hex.EncodeToString(schnorr.SerializePubKey(key.PubKey()))
 	e.ID = e.ComputeID()
@@ -188,14 +187,15 @@ func (e *Event) Sign(key *btcec.PrivateKey) error {
 	return nil
 }
 
-// Documents of events, with errors that wrap ErrInvalid. Every one of ours has its
-// domain; a request may be of a program that knows none, and then names no other.
+// requireDomain checks that an event has the domain d; every document of ours has one.
+// allowDomain accepts an event without any domain too, because requests may come from
+// programs that do not know domains. Errors wrap ErrInvalid.
 
-func demands(d domain.Domain) func(*Event) error {
+func requireDomain(d domain.Domain) func(*Event) error {
 	return func(ev *Event) error { return invalid(domain.Demand(d, ev.Tags)) }
 }
 
-func allows(d domain.Domain) func(*Event) error {
+func allowDomain(d domain.Domain) func(*Event) error {
 	return func(ev *Event) error { return invalid(domain.Allow(d, ev.Tags)) }
 }
 
@@ -206,8 +206,8 @@ func invalid(err error) error {
 	return fmt.Errorf("%w: %w", ErrInvalid, err)
 }
 
-// Values returns the second item of every tag with this name, in order; ""
-// for a tag that has none.
+// Values returns the second item of every tag with this name, in order; "" for a tag
+// without one.
 func (e *Event) Values(name string) []string {
 	var values []string
 	for _, tag := range e.Tags {
@@ -232,4 +232,97 @@ func (e *Event) has(name, value string) bool {
 		}
 	}
 	return false
+}
+
+func appendTags(b []byte, tags [][]string, escapeControls bool) []byte {
+	b = append(b, '[')
+	for i, tag := range tags {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, '[')
+		for j, item := range tag {
+			if j > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, item, escapeControls)
+		}
+		b = append(b, ']')
+	}
+
+	return append(b, ']')
+}
+
+// appendString escapes the seven characters that NIP-01 names. With escapeControls it
+// also writes the other control characters as \u00xx, as JSON demands and
+// JSON.stringify does.
+func appendString(b []byte, s string, escapeControls bool) []byte {
+	const digits = "0123456789abcdef"
+	b = append(b, '"')
+	for i := 0; i < len(s); i++ {
+		run := i
+		for i < len(s) && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' {
+			i++
+		}
+		b = append(b, s[run:i]...)
+		if i == len(s) {
+			break
+		}
+
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, `\n`...)
+		case c == '\r':
+			b = append(b, `\r`...)
+		case c == '\t':
+			b = append(b, `\t`...)
+		case c == '\b':
+			b = append(b, `\b`...)
+		case c == '\f':
+			b = append(b, `\f`...)
+		case escapeControls:
+			b = append(b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		default:
+			b = append(b, c)
+		}
+	}
+
+	return append(b, '"')
+}
+
+// JSON is the one form of the event in a bundle: the fields in the order of NIP-01
+// without whitespace. json.Marshal must not be used for it, because it escapes <, >
+// and &.
+func (e *Event) JSON() []byte {
+	b := make([]byte, 0, 512+len(e.Content)+80*len(e.Tags))
+	b = append(b, `{"id":"`...)
+	b = append(b, e.ID...)
+	b = append(b, `","pubkey":"`...)
+	b = append(b, e.PubKey...)
+	b = append(b, `","created_at":`...)
+	b = strconv.AppendInt(b, e.CreatedAt, 10)
+	b = append(b, `,"kind":`...)
+	b = strconv.AppendInt(b, int64(e.Kind), 10)
+	b = append(b, `,"tags":`...)
+	b = appendTags(b, e.Tags, true)
+	b = append(b, `,"content":`...)
+	b = appendString(b, e.Content, true)
+	b = append(b, `,"sig":"`...)
+	b = append(b, e.Sig...)
+	return append(b, `"}`...)
+}
+
+// MarshalJSON is [Event.JSON].
+func (e Event) MarshalJSON() ([]byte, error) { return e.JSON(), nil }
+
+// UnmarshalJSON is [ParseEvent] without a limit.
+func (e *Event) UnmarshalJSON(doc []byte) error {
+	parsed, err := ParseEvent(doc, len(doc))
+	if err != nil {
+		return err
+	}
+	*e = parsed
+	return nil
 }

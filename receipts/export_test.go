@@ -5,4 +5,4 @@ package receipts
 func VerifySingly(b *Bundle, pins Pins) Report { return verify(b, pins, nil) }
 
 // BoundBy says why a result event is not the provider's over these terms.
-var BoundBy = boundBy
+var BoundBy = checkResultEvent

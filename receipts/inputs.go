@@ -9,39 +9,40 @@ import (
 	"github.com/lightwork-market/lightwork/market/kinds"
 )
 
-// Types of an input that is somewhere else, as NIP-90 names them.
+// The types of NIP-90 for an input that is in another event.
 const (
 	InputJob   = "job"   // the result of another request
 	InputEvent = "event" // an event's content
 )
 
 const (
-	// MaxReferences is how many inputs of one request may be somewhere else.
+	// MaxReferences bounds the inputs of one request that are in other events.
 	MaxReferences = 4
-	// MaxInputBytes is how long the content of one may be.
+	// MaxInputBytes bounds the content of one such input.
 	MaxInputBytes = 64 << 10
 )
 
-// kindsOfPrivate are meant for one reader, even where they are ciphertext.
+// kindsOfPrivate are kinds of messages to one reader. They are never inputs, even if
+// they are encrypted.
 var kindsOfPrivate = []int{4, 13, 14, 15, 1059, 1060, 21059}
 
-// Reference is an input that says where it is: ["i", id, "job", relay, provider]
-// or ["i", id, "event", relay]. The relay is a hint.
+// Reference is an input that is in another event: ["i", id, "job", relay, provider] or
+// ["i", id, "event", relay]. The relay is only a hint.
 type Reference struct {
 	Type string
-	ID   string // of the request whose result it is, or of the event; hex
-	// Provider is whose result counts, hex; "" stands for the provider that the
-	// request itself is for. Of a job only.
+	ID   string // of the request whose result is the input, or of the event; hex
+	// Provider is the provider whose result is meant, hex; "" stands for the provider
+	// that gets this request. Only for jobs.
 	Provider string
 }
 
-// isReference reports whether a tag is an input that is somewhere else.
+// isReference reports whether a tag is an input that is in another event.
 func isReference(tag []string) bool {
 	return len(tag) >= 3 && tag[0] == "i" && isOneOf(tag[2], InputJob, InputEvent)
 }
 
-// ReferencesOf reads the inputs of a request that are somewhere else, in their
-// order; none is no error. Errors wrap ErrInvalid.
+// ReferencesOf reads the inputs of a request that are in other events, in their order.
+// A request without any is no error. Errors wrap [ErrInvalid].
 func ReferencesOf[Tag ~[]string](tags []Tag) ([]Reference, error) {
 	var list []Reference
 	for _, tag := range tags {
@@ -68,8 +69,8 @@ func ReferencesOf[Tag ~[]string](tags []Tag) ([]Reference, error) {
 	return list, nil
 }
 
-// Author is whose event counts, for a request to the provider; "" for anybody's,
-// where the id names the event.
+// Author is the key that must have signed the referenced event, if the request is for
+// this provider; "" if the id alone determines the event.
 func (r Reference) Author(provider string) string {
 	switch {
 	case r.Type == InputEvent:
@@ -80,8 +81,8 @@ func (r Reference) Author(provider string) string {
 	return provider
 }
 
-// Names reports whether the event is the one that the reference means, or one
-// of those. It looks at no signature.
+// Names reports whether the reference can mean this event. It does not check the
+// event's signature.
 func (r Reference) Names(ev Event, provider string) bool {
 	if r.Type == InputEvent {
 		return ev.ID == r.ID
@@ -97,7 +98,7 @@ func matchInputs(named, have []string) error {
 	return &MismatchError{"inputs", strings.Join(named, " "), strings.Join(have, " ")}
 }
 
-// IDs are the ids of events, in their order.
+// IDs lists the ids of events in their order.
 func IDs(events []Event) []string {
 	ids := make([]string, 0, len(events))
 	for _, ev := range events {
@@ -106,8 +107,8 @@ func IDs(events []Event) []string {
 	return ids
 }
 
-// InputText is what an event says as an input: its content, if that is for
-// everybody to read. Errors wrap ErrInvalid.
+// InputText is the content of an event as an input of a job. Private and sealed events
+// are refused. Errors wrap [ErrInvalid].
 func InputText(ev Event) (string, error) {
 	switch {
 	case len(ev.Values("encrypted")) > 0 || slices.Contains(kindsOfPrivate, ev.Kind) || len(ev.Values("-")) > 0:
@@ -122,9 +123,9 @@ func InputText(ev Event) (string, error) {
 	return ev.Content, nil
 }
 
-// Inline puts the texts of events in the place of the references to them: the
-// n-th event is that of the n-th reference. What comes out is read as any
-// request's tags. The signatures are not looked at. Errors wrap ErrInvalid.
+// Inline replaces each reference by the text of its event; the n-th event belongs to
+// the n-th reference. The resulting tags can be read like those of any request. Inline
+// does not check signatures. Errors wrap [ErrInvalid].
 func Inline[Tag ~[]string](tags []Tag, provider string, events []Event) ([]Tag, error) {
 	refs, err := ReferencesOf(tags)
 	if err != nil {
@@ -154,7 +155,7 @@ func Inline[Tag ~[]string](tags []Tag, provider string, events []Event) ([]Tag, 
 	return out, nil
 }
 
-// WriteInputs makes INPUTS.jsonl: an event a line.
+// WriteInputs makes INPUTS.jsonl: one event in each line.
 func WriteInputs(events []Event) []byte {
 	var b bytes.Buffer
 	for _, ev := range events {
@@ -168,8 +169,8 @@ func WriteInputs(events []Event) []byte {
 // the signatures. Errors wrap ErrInvalid.
 func ParseInputs(doc []byte) ([]Event, error) { return parseInputs(doc, nil) }
 
-// parseInputs is ParseInputs but for the signatures that are put off.
-func parseInputs(doc []byte, later *later) ([]Event, error) {
+// parseInputs is ParseInputs; the signatures are checked with the batch.
+func parseInputs(doc []byte, deferred *signatureBatch) ([]Event, error) {
 	lines := bytes.SplitAfter(doc, []byte("\n"))
 	if last := lines[len(lines)-1]; len(last) > 0 || len(lines)-1 > MaxReferences {
 		return nil, fmt.Errorf("%w: %s is not 1 to %d lines", ErrInvalid, FileInputs, MaxReferences)
@@ -182,7 +183,7 @@ func parseInputs(doc []byte, later *later) ([]Event, error) {
 			err = fmt.Errorf("%w: %s: a line is not in the form of an event", ErrInvalid, FileInputs)
 		}
 		if err == nil {
-			err = later.verify(&ev)
+			err = deferred.verify(&ev)
 		}
 		if err != nil {
 			return nil, err

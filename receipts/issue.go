@@ -11,33 +11,33 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// Evidence is what a provider holds when a payment has become final.
+// Evidence is what a provider has when a payment is final. [New] makes the receipt.
 type Evidence struct {
 	Quote    Quote
 	Invoice  string // BOLT 11
 	Preimage payments.Preimage
-	// Outpoints are the outputs that paid, where that was on the chain; then the
-	// preimage has no part in it.
+	// Outpoints are the outputs that paid, for a payment on the chain; Preimage is then
+	// ignored.
 	Outpoints string
-	// Result and ResultEventID, the id of the signed result, are zero for an
+	// Result and ResultEventID (the id of the signed result event) are zero for an
 	// engagement fee.
 	Result        ResultTerms
 	ResultEventID string
-	// Verification is what the request says: VerificationOf.
+	// Verification is the request's, from [VerificationOf].
 	Verification Verification
 	// Acceptance is the buyer's event, nil if it sent none.
 	Acceptance *Event
-	// SettledAt becomes the timestamp.
+	// SettledAt becomes the receipt's timestamp.
 	SettledAt time.Time
 	// Sequence and Previous continue the provider's chain.
 	Sequence int64
 	Previous *hashing.Digest
 }
 
-// New makes the receipt of a payment. It refuses evidence that contradicts
-// itself: an invoice that is not the quote's, a preimage that is not the
-// invoice's, another buyer's acceptance. Errors wrap ErrMismatch, ErrInvalid or
-// what bolt11.Decode returns.
+// New makes the receipt of a payment. It refuses evidence that contradicts itself: an
+// invoice that is not the quote's, a preimage that is not the invoice's, or another
+// buyer's acceptance. Errors wrap [ErrMismatch], [ErrInvalid] or those of
+// [bolt11.Decode].
 func New(e Evidence) (Receipt, error) {
 	r, err := newReceipt(e)
 	if err != nil {
@@ -102,7 +102,7 @@ func newReceipt(e Evidence) (Receipt, error) {
 	return r, r.validate(keyring{})
 }
 
-// proof is what shows the payment: the preimage, or where to look on the chain.
+// proof is the proof of the payment: the preimage, or the outputs on the chain.
 func (e Evidence) proof(network payments.Network, hash payments.Hash) (PaymentProof, error) {
 	_, kind := RailOf(network)
 	switch {
@@ -133,8 +133,8 @@ func (r *Receipt) bindAcceptance(ev Event, q Quote, hash payments.Hash, settledA
 	return nil
 }
 
-// ReceiptEvent is the unsigned event of a receipt: of kind [kinds.Receipt], which a
-// caller may change before signing, and createdAt in unix seconds.
+// ReceiptEvent makes the unsigned event of a receipt; createdAt is in unix seconds. Its
+// kind is [kinds.Receipt], which the caller may change before signing.
 func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 	doc, err := r.Canonical()
 	if err != nil {
@@ -152,14 +152,14 @@ func ReceiptEvent(r Receipt, createdAt int64) (Event, error) {
 	return Event{Kind: kinds.Receipt, CreatedAt: createdAt, Content: string(doc), Tags: tags}, nil
 }
 
-// ParseReceiptEvent verifies a receipt event and returns the receipt in it: the
-// signature is the provider's, and the tags name the request, the result and
-// the buyer. Errors wrap ErrInvalid or ErrMismatch.
+// ParseReceiptEvent verifies a receipt event and returns its receipt. It checks that the
+// signature is the provider's and that the tags name the request, the result and the
+// buyer. Errors wrap [ErrInvalid] or [ErrMismatch].
 func ParseReceiptEvent(ev Event) (Receipt, error) {
 	if err := ev.Verify(); err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
 	}
-	if err := demands(domain.Receipt)(&ev); err != nil {
+	if err := requireDomain(domain.Receipt)(&ev); err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
 	}
 
@@ -171,15 +171,16 @@ func ParseReceiptEvent(ev Event) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	if err := firstMismatch(match("pubkey", ev.PubKey, provider), r.taggedIn(ev)); err != nil {
+	if err := firstMismatch(match("pubkey", ev.PubKey, provider), r.checkEventTags(ev)); err != nil {
 		return Receipt{}, fmt.Errorf("receipt event: %w", err)
 	}
 
 	return r, nil
 }
 
-// taggedIn wants the request, the result and the buyer in the event's tags.
-func (r Receipt) taggedIn(ev Event) error {
+// checkEventTags checks that the event's tags name the request, the result and the
+// buyer.
+func (r Receipt) checkEventTags(ev Event) error {
 	buyer, err := ParseNpub(r.BuyerID)
 	if err != nil {
 		return err

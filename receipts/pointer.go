@@ -9,7 +9,7 @@ import (
 )
 
 // Pointer is the content of an event that names a receipt by its hash. It proves
-// nothing: the bundle does, whose RECEIPT.json has this hash.
+// nothing by itself; the bundle whose RECEIPT.json has this hash does.
 type Pointer struct {
 	ReceiptID      string         `json:"receipt_id"`
 	ReceiptHash    hashing.Digest `json:"receipt_hash"`
@@ -20,10 +20,10 @@ type Pointer struct {
 // pointerPrefix is before the hash in the pointer's d tag.
 const pointerPrefix = "openagents:receipt_ptr:"
 
-// PointerName is the d tag of the pointer to a receipt, whose hash this is.
+// PointerName is the d tag of the pointer to the receipt with this hash.
 func PointerName(receipt hashing.Digest) string { return pointerPrefix + receipt.Hex() }
 
-// PointerTo names the receipt in a document.
+// PointerTo makes the pointer to the receipt in a document.
 func PointerTo(receipt []byte) (Pointer, error) {
 	r, err := ParseReceipt(receipt)
 	if err != nil {
@@ -32,7 +32,7 @@ func PointerTo(receipt []byte) (Pointer, error) {
 	return Pointer{ReceiptID: r.ReceiptID, ReceiptHash: hashing.Bytes(receipt), RequestEventID: r.RequestEventID, ProviderID: r.ProviderID}, nil
 }
 
-// Canonical is the pointer in its one form. Errors wrap ErrInvalid.
+// Canonical is the pointer's canonical JSON. Errors wrap [ErrInvalid].
 func (p Pointer) Canonical() ([]byte, error) {
 	c := checks{document: "pointer"}
 	c.text("receipt_id", p.ReceiptID)
@@ -46,7 +46,7 @@ func (p Pointer) Canonical() ([]byte, error) {
 	return hashing.CanonicalValue(p)
 }
 
-// Event is the pointer as an event that is not signed yet. Errors wrap ErrInvalid.
+// Event makes the unsigned event of the pointer. Errors wrap [ErrInvalid].
 func (p Pointer) Event(createdAt int64) (Event, error) {
 	doc, err := p.Canonical()
 	if err != nil {
@@ -62,13 +62,13 @@ func (p Pointer) Event(createdAt int64) (Event, error) {
 }
 
 // ParsePointerEvent verifies a pointer's event, whoever signed it, and returns the
-// pointer in it, which its tags repeat. Errors wrap ErrInvalid or ErrMismatch.
+// pointer. The tags must agree with it. Errors wrap [ErrInvalid] or [ErrMismatch].
 func ParsePointerEvent(ev Event) (Pointer, error) {
 	fail := func(err error) (Pointer, error) { return Pointer{}, fmt.Errorf("pointer to a receipt: %w", err) }
 	if err := ev.Verify(); err != nil {
 		return fail(err)
 	}
-	if err := demands(domain.Pointer)(&ev); err != nil {
+	if err := requireDomain(domain.Pointer)(&ev); err != nil {
 		return fail(err)
 	}
 

@@ -9,8 +9,8 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Policy is POLICY.json: what a provider's jobs run under. Its hash is the
-// policy_bundle_id of quotes, results and receipts.
+// Policy is POLICY.json: the prices, programs and limits that a provider's jobs run
+// under. Its hash is the policy_bundle_id of quotes, results and receipts.
 type Policy struct {
 	Version  int                      `json:"version"`
 	Producer string                   `json:"producer"` // the program, such as lightwork@1.2.3
@@ -23,7 +23,7 @@ type Policy struct {
 	Models   PolicyModels             `json:"models"`
 }
 
-// PolicyPrice is what one job type costs in which modes.
+// PolicyPrice is the price of one job type, and its modes.
 type PolicyPrice struct {
 	SchemaID string `json:"schema_id"`
 	Modes    []Mode `json:"modes"`
@@ -37,8 +37,8 @@ type PolicyJob struct {
 	DocumentHash     hashing.Digest    `json:"document_hash"` // of the schema's document
 }
 
-// PolicyTool is what does one job type. Version and ManifestHash are "" of an agent
-// that names none.
+// PolicyTool is the agent's tool that does one job type. Version and ManifestHash are ""
+// if the agent does not name them.
 type PolicyTool struct {
 	Tool         string `json:"tool"` // agent/tool
 	Version      string `json:"version"`
@@ -60,13 +60,13 @@ type PolicyLimits struct {
 	ContextTokens int64 `json:"context_tokens"`
 }
 
-// PolicyImages are the root file systems that commands may run in.
+// PolicyImages are the root file systems in which commands run.
 type PolicyImages struct {
 	Host       string   `json:"host"`
 	Registered []string `json:"registered"`
 }
 
-// PolicyModels are the models that answers may come from; "" for none.
+// PolicyModels are the models that may give answers; "" for none.
 type PolicyModels struct {
 	Name  string `json:"name"`
 	Embed string `json:"embed"`
@@ -75,8 +75,8 @@ type PolicyModels struct {
 // MaxPolicyBytes bounds a policy manifest.
 const MaxPolicyBytes = maxDocument
 
-// Canonical validates the manifest and returns its canonical JSON. A list or map that
-// is nil is written as an empty one. Errors wrap ErrInvalid.
+// Canonical validates the manifest and returns its canonical JSON, in which nil lists
+// and maps are empty ones. Errors wrap [ErrInvalid].
 func (p Policy) Canonical() ([]byte, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (c *checks) policyModes(modes []Mode) {
 	}
 }
 
-// textOrNone is text that may be empty.
+// textOrNone is text, but allows the empty string.
 func (c *checks) textOrNone(field, s string) {
 	if s != "" {
 		c.text(field, s)

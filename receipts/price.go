@@ -8,26 +8,26 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Price is what a provider announces for a job type, and what both sides compute
-// a job's price from: a worst case that is known before the run.
+// Price is a provider's announced price table for a job type. Both sides compute a
+// job's price from it before the run, so it charges the most that the request allows.
 type Price struct {
 	BaseMsats      int64 `json:"base_msats"`
-	PerMinuteMsats int64 `json:"per_minute_msats"` // a begun minute of the request's limit
-	// Prices of 1000 tokens. What goes in counts a token for every 4 bytes of the
-	// canonical request; what comes out counts the request's max_tokens, or
-	// MaxOutputTokens where it states none.
+	PerMinuteMsats int64 `json:"per_minute_msats"` // for each begun minute of the request's limit
+	// The prices of 1000 tokens. Input counts one token for every 4 bytes of the
+	// canonical request. Output counts the request's max_tokens, or MaxOutputTokens if
+	// it states none.
 	InputMsats      int64 `json:"input_tokens_per_1k_msats"`
 	OutputMsats     int64 `json:"output_tokens_per_1k_msats"`
 	MaxOutputTokens int64 `json:"max_output_tokens"`
-	// EngagementMsats is the fee for the attempt at a job whose result may not be
-	// paid for: Engagement. It comes on top of the price.
+	// EngagementMsats is the fee for attempting a job whose result may go unpaid, on
+	// top of the price; see [Price.Engagement].
 	EngagementMsats int64 `json:"engagement_msats,omitzero"`
 }
 
-// Engagement is the engagement fee of a request in msats, 0 if none is asked: it
-// is for jobs that may do all that was ordered and not be paid. That is where
-// the request states what the result must be, and where it is judged: a judge or
-// a merge of several providers' results decides afterwards what each is worth.
+// Engagement is the engagement fee of a request in msats, 0 if there is none. It is
+// charged for jobs that can be done as ordered and still go unpaid: those whose request
+// states conditions for the result, and those in a panel where a judge or a merge
+// decides afterwards which results are paid.
 func (p Price) Engagement(req *schemas.Request, judged bool) int64 {
 	var stated struct {
 		Verification struct {
@@ -40,10 +40,10 @@ func (p Price) Engagement(req *schemas.Request, judged bool) int64 {
 	return p.EngagementMsats
 }
 
-// BytesPerToken is a convention, so that nobody needs another's tokenizer.
+// BytesPerToken defines a token, so that both sides count alike without a tokenizer.
 const BytesPerToken = 4
 
-// Valid reports whether the price table can be computed with.
+// Valid reports whether all prices are in range.
 func (p Price) Valid() bool {
 	for _, n := range []int64{p.BaseMsats, p.PerMinuteMsats, p.InputMsats, p.OutputMsats, p.MaxOutputTokens, p.EngagementMsats} {
 		if payments.CheckMsats(n) != nil {
@@ -53,8 +53,8 @@ func (p Price) Valid() bool {
 	return p.OutputMsats == 0 || p.MaxOutputTokens > 0
 }
 
-// For is the price of a request in msats; false if it is no amount, or the
-// request wants more output than the table allows.
+// For is the price of a request in msats. It reports false if that exceeds every
+// amount, or if the request wants more output than the table allows.
 func (p Price) For(req *schemas.Request) (msats int64, ok bool) {
 	out := outputLimit(req)
 	if !p.Valid() || p.MaxOutputTokens > 0 && out > p.MaxOutputTokens {
@@ -85,7 +85,7 @@ func InputTokens(req *schemas.Request) int64 {
 	return (int64(len(req.Canonical)) + BytesPerToken - 1) / BytesPerToken
 }
 
-// RunLimit is the longest a request may take by its own words, or else a minute.
+// RunLimit is the time limit that a request states, or one minute.
 func RunLimit(req *schemas.Request) time.Duration {
 	if sr, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		return time.Duration(sr.Sandbox.Resources.TimeoutSecs) * time.Second

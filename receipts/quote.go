@@ -21,7 +21,7 @@ const Version = 1
 // Mode is when a job is paid.
 type Mode string
 
-// The modes. ModePostpay and ModeFree deviate from the order "paid, then run".
+// The modes. In ModePostpay and ModeFree the job runs before it is paid, or unpaid.
 const (
 	ModeHold    Mode = "hold"
 	ModePrepay  Mode = "prepay"
@@ -41,15 +41,14 @@ const (
 // Purpose is what a payment is for.
 type Purpose string
 
-// The purposes. An engagement fee pays for the attempt, not for a result; see
-// engagement.go.
+// The purposes. An engagement fee pays for the attempt and not for a result.
 const (
 	PurposeResult     Purpose = "result"
 	PurposeEngagement Purpose = "engagement"
 )
 
-// Quote is the provider's offer. Its canonical hash is the description hash of
-// the invoice, so that paying the invoice takes up exactly this offer.
+// Quote is the provider's offer. Its hash is the description hash of the invoice, so
+// that paying the invoice accepts exactly this offer.
 type Quote struct {
 	Version        int            `json:"version"`
 	RequestID      string         `json:"request_id"` // event id, 64 hex digits
@@ -65,16 +64,17 @@ type Quote struct {
 	Cancellation   string         `json:"cancellation"` // such as "refund_until_output"
 	PolicyBundleID hashing.Digest `json:"policy_bundle_id"`
 	Nonce          string         `json:"nonce"` // 32 hex digits
-	// Inputs are the ids of the events whose contents the job takes as inputs, in the
-	// order in which the request names them: of two results of one request only one is
-	// what was run. Empty where the request has its inputs in itself.
+	// Inputs are the ids of the events whose contents are the job's inputs, in the
+	// request's order; empty if the request contains its inputs itself. A request may
+	// reference "the result of job X", of which several events can exist, so the quote
+	// fixes the ones that are used.
 	Inputs []string `json:"inputs"`
-	// PaymentHash is nil in free mode, and where the wallet chooses the
-	// preimage when it makes the invoice. Such an invoice is held for nobody and
-	// seals nothing, so it is for modes prepay and postpay, delivered plain.
+	// PaymentHash is nil in free mode, and if the wallet chooses the preimage when it
+	// makes the invoice. Such a payment cannot be held and its preimage cannot open
+	// boxes, so this is only for plain delivery in modes prepay and postpay.
 	PaymentHash *string `json:"payment_hash"`
-	// PayeeNode is the compressed node key, 66 hex digits; nil in free mode or
-	// where the wallet does not tell it.
+	// PayeeNode is the compressed node key, 66 hex digits; nil in free mode, and if the
+	// wallet does not know it.
 	PayeeNode *string `json:"payee_node"`
 }
 
@@ -144,7 +144,7 @@ func (q Quote) validate(keys keyring) error {
 	return c.failed
 }
 
-// Terms are what one side already knows when it meets a quote.
+// Terms are what a reader of a quote already knows; see [Quote.Matches].
 type Terms struct {
 	RequestID string
 	JobHash   hashing.Digest
@@ -152,11 +152,11 @@ type Terms struct {
 	Buyer     string   // x-only key in hex
 	Provider  string   // x-only key in hex
 	MaxMsats  int64    // the most to be paid
-	Inputs    []string // ids of the events that the request names as inputs
+	Inputs    []string // ids of the events that the request references as inputs
 }
 
-// Matches compares the quote with what was asked for and of whom. The error is
-// a *MismatchError for the first field that disagrees.
+// Matches compares the quote with the terms. The error is a [*MismatchError] for the
+// first field that differs.
 func (q Quote) Matches(t Terms) error {
 	if err := firstMismatch(
 		match("request_id", q.RequestID, t.RequestID),
@@ -175,14 +175,13 @@ func (q Quote) Matches(t Terms) error {
 	return nil
 }
 
-// CheckInvoice decodes the invoice and compares it with the quote that it is
-// said to be for: its description hash, amount and, where the quote names
-// them, payment hash and payee. network is the wallet's own; of one on the chain
-// the invoice must name one address. Nobody should pay
-// an invoice that this refuses. It knows no time: the caller compares the
-// invoice's ExpiresAt and the quote's Expiry with its clock.
+// CheckInvoice decodes the invoice of a quote and compares its description hash, amount
+// and network and, if the quote names them, payment hash and payee. network is that of
+// the wallet that pays; if it pays on the chain, the invoice must name one address. An
+// invoice that CheckInvoice refuses must not be paid. The caller must also compare the
+// invoice's ExpiresAt and the quote's [Quote.Expiry] with its clock.
 //
-// Errors wrap ErrMismatch, ErrInvalid or what bolt11.Decode returns.
+// Errors wrap [ErrMismatch], [ErrInvalid] or those of [bolt11.Decode].
 func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.Invoice, error) {
 	inv, err := bolt11.Decode(invoice)
 	if err != nil {
@@ -212,8 +211,8 @@ func CheckInvoice(q Quote, invoice string, network payments.Network) (*bolt11.In
 	return inv, nil
 }
 
-// checkNetwork compares an invoice with a wallet's network. A wallet on the chain
-// needs the one address that the invoice's signer names.
+// checkNetwork compares an invoice with the paying wallet's network. To pay on the
+// chain, the wallet needs the one address that the invoice names.
 func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error {
 	of, onChain := network.Chain()
 	if !onChain {
@@ -228,10 +227,10 @@ func checkNetwork(q Quote, inv *bolt11.Invoice, network payments.Network) error 
 	return match("network", inv.Network, of)
 }
 
-// CheckQuoteEvent holds the event in which a provider asks for the price of a quote
-// against the quote and the invoice that is to be paid. A buyer that pays an
-// engagement fee must have such an event: no receipt of a fee is proved without it.
-// Errors wrap ErrInvalid or ErrMismatch.
+// CheckQuoteEvent compares a provider's event with the quote and the invoice that it
+// should carry. A buyer needs such an event before it pays an engagement fee, because
+// the receipt of a fee cannot be proved without it. Errors wrap [ErrInvalid] or
+// [ErrMismatch].
 func CheckQuoteEvent(ev Event, q Quote, bolt11 string) error {
 	hash, err := q.Hash()
 	if err != nil {
@@ -240,18 +239,18 @@ func CheckQuoteEvent(ev Event, q Quote, bolt11 string) error {
 	if err := ev.Verify(); err != nil {
 		return fmt.Errorf("quote event: %w", err)
 	}
-	if err := demands(domain.Quote)(&ev); err != nil {
+	if err := requireDomain(domain.Quote)(&ev); err != nil {
 		return fmt.Errorf("quote event: %w", err)
 	}
 
 	asked := demand{provider: q.Provider, buyer: q.Buyer, request: q.RequestID, quote: hash, msats: q.PriceMsats, bolt11: bolt11}
-	if err := asked.madeIn(ev); err != nil {
+	if err := asked.checkEvent(ev); err != nil {
 		return fmt.Errorf("quote event: %w", err)
 	}
 	return nil
 }
 
-// demand is what a provider asks for: a price, for a quote, by an invoice.
+// demand is a provider's request for payment: quote, price and invoice.
 type demand struct {
 	provider, buyer string // x-only keys in hex
 	request         string
@@ -260,8 +259,9 @@ type demand struct {
 	bolt11          string
 }
 
-// madeIn wants the demand in an event whose signature is checked already.
-func (d demand) madeIn(ev Event) error {
+// checkEvent checks that an event, whose signature is known to be valid, makes this
+// demand.
+func (d demand) checkEvent(ev Event) error {
 	if err := firstMismatch(
 		match("pubkey", ev.PubKey, d.provider),
 		match("the hash of its content", hashing.Bytes([]byte(ev.Content)), d.quote),
@@ -279,11 +279,11 @@ func (d demand) madeIn(ev Event) error {
 	return nil
 }
 
-// maxPlain bounds a document that has one form.
+// maxPlain bounds a canonical document.
 const maxPlain = 64 << 10
 
-// parseDocument decodes strictly and then demands that encoding gives the same
-// bytes: a document has one form, and every byte of it counts.
+// parseDocument decodes strictly and demands that encoding gives the same bytes: a
+// document is identified by its hash, so it must have exactly one form.
 func parseDocument[T interface{ Canonical() ([]byte, error) }](name string, doc []byte) (T, error) {
 	if len(doc) > maxPlain {
 		var none T
@@ -292,8 +292,7 @@ func parseDocument[T interface{ Canonical() ([]byte, error) }](name string, doc 
 	return parseCanonical[T](name, doc)
 }
 
-// parseCanonical reads a document that is its own canonical form. Its size is bounded
-// before.
+// parseCanonical is parseDocument without a bound on the size.
 func parseCanonical[T interface{ Canonical() ([]byte, error) }](name string, doc []byte) (T, error) {
 	var parsed, none T
 	if err := hashing.Unmarshal(doc, &parsed); err != nil {
@@ -304,16 +303,16 @@ func parseCanonical[T interface{ Canonical() ([]byte, error) }](name string, doc
 		return none, err
 	}
 	if !bytes.Equal(again, doc) {
-		return none, fmt.Errorf("%w: %s is not in canonical form%s", ErrInvalid, name, unlike(doc, again))
+		return none, fmt.Errorf("%w: %s is not in canonical form%s", ErrInvalid, name, firstDifference(doc, again))
 	}
 
 	return parsed, nil
 }
 
-// unlike says where a document that was read differs from its canonical form: at a
-// field that is missing, or at one that is written otherwise; "" if the fields are
-// the same and stand otherwise. It names fields of ours alone.
-func unlike(doc, canonical []byte) string {
+// firstDifference names the field in which a document differs from its canonical form:
+// a missing one, or one that is written differently; "" if only order or spacing
+// differ. It names only fields that we define, never a stranger's text.
+func firstDifference(doc, canonical []byte) string {
 	var is, want map[string]json.RawMessage
 	if json.Unmarshal(doc, &is) != nil || json.Unmarshal(canonical, &want) != nil {
 		return ""

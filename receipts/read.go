@@ -7,11 +7,11 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// The documents and the event as they stand in a bundle: each name in its place.
-// What reads otherwise goes the long way, which knows what to say of it; so what
-// is missing here is read more slowly, and not wrongly.
+// This file reads documents and events fast, if their fields are exactly in canonical
+// order. Any other text is left to the general parser, which is slower and words the
+// errors. A form that is not handled here is therefore slower, never wrong.
 
-// document is what has one form, and more to it than its form.
+// document is a document with a fast reader.
 type document interface {
 	Canonical() ([]byte, error)
 	validate(keys keyring) error
@@ -39,17 +39,17 @@ func readDocument[T document, P interface {
 	return parsed, nil
 }
 
-// bundled is an event as it stands in a bundle.
-type bundled struct {
+// bundleEvent is an event of a bundle.
+type bundleEvent struct {
 	Event
 	exact bool // in the form of Event.JSON
-	// escapedID is what computeID(true) has; "" if ParseEvent read the event. The
-	// document has tags and content as they are hashed.
+	// escapedID is computeID(true), made while reading because a bundle has tags and
+	// content in the form that is hashed; "" if ParseEvent read the event.
 	escapedID string
 }
 
 // readEvent reads an event of a bundle.
-func readEvent(doc []byte) (ev bundled, err error) {
+func readEvent(doc []byte) (ev bundleEvent, err error) {
 	in := hashing.NewReader(doc)
 	tags, content := ev.read(in)
 	if in.Done() && len(doc) <= maxDocument && ev.withinBounds() {
@@ -58,14 +58,14 @@ func readEvent(doc []byte) (ev bundled, err error) {
 		}
 		return ev, err
 	}
-	ev = bundled{}
+	ev = bundleEvent{}
 	ev.Event, err = ParseEvent(doc, maxDocument)
 	ev.exact = err == nil && string(ev.JSON()) == string(doc)
 	return ev, err
 }
 
-// checkID is Event.checkID, most often without writing the event again.
-func (ev *bundled) checkID() error {
+// checkID is Event.checkID, but uses escapedID if possible.
+func (ev *bundleEvent) checkID() error {
 	if ev.ID == ev.escapedID {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (r *Receipt) read(in *hashing.Reader) {
 	r.PreviousReceiptHash = in.OptionalDigest()
 	in.Name("provider_id")
 	r.ProviderID = in.Text()
-	in.Name("quote_hash") // a purpose before it goes the long way
+	in.Name("quote_hash") // a document with a purpose before it is left to the parser
 	r.QuoteHash = in.Digest()
 	in.Name("rail")
 	r.Rail = in.Text()

@@ -12,15 +12,15 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Types of a payment proof. Of the first two the value is the preimage; of the
-// third the outputs that paid (see Outpoints).
+// Types of a [PaymentProof]. The first two are preimages, the third lists the outputs
+// that paid.
 const (
 	ProofLightningPreimage = "lightning_preimage"
 	ProofCashu             = "cashu_proof"
 	ProofOnchainTxid       = "onchain_txid"
 )
 
-// Rails money moves on. This version makes and checks the first three.
+// Rails that money moves on. This version issues and checks receipts of the first three.
 const (
 	RailLightning     = "lightning"
 	RailCashu         = "cashu"
@@ -28,10 +28,9 @@ const (
 	RailTaprootAssets = "taproot_assets"
 )
 
-// RailOf is the rail of a network's money, and the proof that its receipts
-// carry. Cashu notes are locked to a payment hash as Lightning's are, so there
-// too the proof is the preimage; what it opens is a mint's promise. On the chain
-// the proof names the outputs that paid.
+// RailOf is the rail of a network and the type of proof in its receipts. Cashu notes
+// are locked to a payment hash like Lightning payments, so their proof is a preimage
+// too; what it unlocks is a mint's promise. On the chain the proof names the outputs.
 func RailOf(n payments.Network) (rail, proof string) {
 	if _, ok := n.CashuMint(); ok {
 		return RailCashu, ProofCashu
@@ -42,16 +41,17 @@ func RailOf(n payments.Network) (rail, proof string) {
 	return RailLightning, ProofLightningPreimage
 }
 
-// PaymentProof is the evidence of a payment; for ProofLightningPreimage and
-// ProofCashu the value is the preimage in 64 hex digits, for ProofOnchainTxid
-// "txid:index" of each output, in their order as text, separated by commas.
+// PaymentProof is the evidence of a payment. For [ProofLightningPreimage] and
+// [ProofCashu] the value is the preimage in 64 hex digits; for [ProofOnchainTxid] it is
+// the "txid:index" of each output, sorted as text and separated by commas.
 type PaymentProof struct {
 	Type  string `json:"type"`
 	Value string `json:"value"`
 }
 
-// Receipt binds a final payment to the job, the work and the policy it paid
-// for. A free job has none: nothing was paid.
+// Receipt binds a final payment to the job, the work and the policy that it paid for. A
+// free job has none. A provider makes it with [New]; [ParseReceiptEvent] and [Verify]
+// check it.
 type Receipt struct {
 	Version        int            `json:"version"`
 	ReceiptID      string         `json:"receipt_id"` // NewReceiptID
@@ -65,9 +65,9 @@ type Receipt struct {
 	AmountMsats    int64          `json:"amount_msats"`
 	ProviderID     string         `json:"provider_id"`      // npub
 	ApprovalRuleID *string        `json:"approval_rule_id"` // as the acceptance says
-	Timestamp      string         `json:"timestamp"`        // of the settlement: see Timestamp
-	// Purpose is left out of the receipt of a result. That of an engagement fee
-	// names it, and its fields about work are null in JSON, zero here.
+	Timestamp      string         `json:"timestamp"`        // of the settlement, from [Timestamp]
+	// Purpose is absent from the receipt for a result. The receipt for an engagement
+	// fee has it, and its fields about the work are null in JSON and zero here.
 	Purpose Purpose `json:"purpose,omitzero"`
 
 	SchemaID               string          `json:"schema_id"`
@@ -88,26 +88,26 @@ type Receipt struct {
 	RedactedTrajectoryHash hashing.Digest  `json:"redacted_trajectory_hash"`
 	// Verification is how the request wants its result judged.
 	Verification Verification `json:"verification"`
-	// Sequence counts the provider's receipts from 1. PreviousReceiptHash is
-	// the Hash of the one before, nil for the first.
+	// Sequence numbers the provider's receipts from 1. PreviousReceiptHash is the
+	// [Receipt.Hash] of the one before, nil for the first.
 	Sequence            int64           `json:"sequence"`
 	PreviousReceiptHash *hashing.Digest `json:"previous_receipt_hash"`
 }
 
-// Verification is what stands behind the result of a job, as its request says.
+// Verification is how the result of a job is judged, as its request says.
 type Verification struct {
 	Adjudication schemas.Adjudication `json:"adjudication"` // how several results become one
 	Redundancy   int64                `json:"redundancy"`   // how many providers run the job
 	Tier         string               `json:"tier"`
 }
 
-// VerificationOf is what a request says of how its result is judged.
+// VerificationOf reads the verification of a request.
 func VerificationOf(req *schemas.Request) Verification {
 	v := req.Verification()
 	return Verification{Adjudication: v.Adjudication, Redundancy: v.Redundancy, Tier: v.Tier()}
 }
 
-// verification wants a tier that fits the adjudication.
+// verification checks that the tier fits the adjudication.
 func (c *checks) verification(v Verification) {
 	tiers := map[schemas.Adjudication][]string{
 		schemas.NoAdjudication: {schemas.TierObjective, schemas.TierReputation}, schemas.MajorityVote: {schemas.TierConsensus},
@@ -118,8 +118,8 @@ func (c *checks) verification(v Verification) {
 	c.that(v.Redundancy >= 1 && v.Redundancy <= seatsMax, "verification.redundancy is out of range")
 }
 
-// NewReceiptID derives the id of the one receipt that a quote and its payment
-// can have, so that a receipt made twice is the same receipt.
+// NewReceiptID derives the receipt's id from the quote and its payment, so that making
+// a receipt twice gives the same one.
 func NewReceiptID(quoteHash hashing.Digest, paymentHash payments.Hash) string {
 	h := sha256.New()
 	h.Write([]byte("lightwork/receipt/v1"))
@@ -128,7 +128,7 @@ func NewReceiptID(quoteHash hashing.Digest, paymentHash payments.Hash) string {
 	return receiptIDPrefix + hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// receiptIDPrefix is in front of the 32 hex digits of a receipt_id.
+// receiptIDPrefix precedes the 32 hex digits of a receipt_id.
 const receiptIDPrefix = "rcpt_"
 
 // Canonical validates the receipt and returns its canonical JSON: the exact
@@ -138,7 +138,7 @@ func (r Receipt) Canonical() ([]byte, error) {
 		return nil, err
 	}
 	if r.isEngagement() {
-		return hashing.CanonicalValue(workless{Receipt: r})
+		return hashing.CanonicalValue(feeReceipt{Receipt: r})
 	}
 	return hashing.CanonicalValue(r)
 }
@@ -146,8 +146,8 @@ func (r Receipt) Canonical() ([]byte, error) {
 // Hash is the digest of Canonical.
 func (r Receipt) Hash() (hashing.Digest, error) { return sumOf(r.Canonical()) }
 
-// ParseReceipt reads a receipt, which must be its own canonical form. It says
-// nothing about whether the receipt is true. Errors wrap ErrInvalid.
+// ParseReceipt reads a receipt, which must be canonical. It does not check whether the
+// receipt is true; [Verify] does. Errors wrap [ErrInvalid].
 func ParseReceipt(doc []byte) (Receipt, error) {
 	return readDocument[Receipt]("receipt", doc, keyring{})
 }
@@ -203,10 +203,10 @@ func (c *checks) npub(field, s string) {
 	c.err(c.keys.key(field, key))
 }
 
-// isAssetID wants NAME_RAIL or NAME_RAIL(issuer); a bare name such as USD does
-// not say what holds it.
+// isAssetID reports whether s is NAME_RAIL or NAME_RAIL(issuer). A bare name such as
+// USD does not say who owes the money.
 func isAssetID(s string) bool {
-	name, issuer, qualified := cut(s)
+	name, issuer, qualified := splitIssuer(s)
 	if len(s) > 256 || qualified && issuer == "" {
 		return false
 	}
@@ -230,8 +230,8 @@ func isAssetID(s string) bool {
 	return underscore
 }
 
-// cut splits NAME(issuer).
-func cut(s string) (name, issuer string, qualified bool) {
+// splitIssuer splits NAME(issuer).
+func splitIssuer(s string) (name, issuer string, qualified bool) {
 	for i := range len(s) {
 		if s[i] == '(' && s[len(s)-1] == ')' {
 			return s[:i], s[i+1 : len(s)-1], true

@@ -8,11 +8,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// State is the grade of a claim.
+// State is the grade of a [Claim].
 type State string
 
-// The grades. NotProvable means that the bundle lacks what it takes; it is
-// never a milder form of Failed.
+// The grades. [NotProvable] means that the bundle lacks a document that the proof needs.
+// A contradiction is always [Failed], never NotProvable.
 const (
 	Proved      State = "proved"
 	Failed      State = "failed"
@@ -34,7 +34,7 @@ const (
 	ClaimChain          = "chain"
 )
 
-// requiredByDefault is how many of the claims are required of every bundle.
+// requiredByDefault is how many of the claims, from the first, every bundle must prove.
 const requiredByDefault = 7
 
 // ClaimNames lists every claim in order.
@@ -53,15 +53,15 @@ const (
 	ExitNotProvable = 3 // a required claim is not provable
 )
 
-// Pins are what the reader of a bundle knows from elsewhere. An empty pin is
-// not compared: what it would have fixed is then only what the bundle says of
-// itself.
+// Pins are facts that the reader of a bundle knows from another source. Without a pin,
+// the report relies on what the bundle says of itself and lists that in
+// [Report].SelfAsserted.
 type Pins struct {
 	Provider string           // npub or x-only key in hex
 	Buyer    string           // npub or x-only key in hex
 	Payee    string           // compressed node key in hex
 	Network  payments.Network // where the money moved
-	// Required names claims that must be proved beside the first seven.
+	// Required names further claims that must be proved, beside the first seven.
 	Required []string
 }
 
@@ -79,13 +79,13 @@ type Step struct {
 	Number string `json:"number"`
 	Check  string `json:"check"`
 	State  State  `json:"state"`
-	// Detail says what is wrong or missing; it may quote the bundle, escaped to
+	// Detail says what is wrong or missing. It may quote the bundle, escaped to
 	// printable ASCII.
 	Detail string `json:"detail,omitempty"`
 }
 
-// Report is what Verify found. Every claim is listed, also when the bundle is
-// unusable: then none is proved.
+// Report is the result of [Verify]. It lists every claim; if the bundle is unusable,
+// none is proved.
 type Report struct {
 	ReceiptID   string `json:"receipt_id"`
 	ProviderID  string `json:"provider_id"`
@@ -95,16 +95,16 @@ type Report struct {
 	Mode        Mode   `json:"mode"`
 	// Purpose is what the payment was for; empty if the bundle is unusable.
 	Purpose Purpose `json:"purpose"`
-	// The place in the provider's chain, as the receipt says; see Chains.
+	// The receipt's position in the provider's chain; see [Chains].
 	Sequence            int64           `json:"sequence"`
 	ReceiptHash         *hashing.Digest `json:"receipt_hash"`
 	PreviousReceiptHash *hashing.Digest `json:"previous_receipt_hash"`
-	// Unusable says why there is nothing to judge; empty otherwise.
+	// Unusable says why the bundle cannot be judged; empty otherwise.
 	Unusable string  `json:"unusable,omitempty"`
 	Claims   []Claim `json:"claims"`
-	// SelfAsserted lists what no pin fixed: provider, buyer, payee, network.
+	// SelfAsserted lists what no pin confirms: provider, buyer, payee, network.
 	SelfAsserted []string `json:"self_asserted"`
-	// Notes are limits of what is proved, in plain words.
+	// Notes are limits of the proof, in plain words.
 	Notes []string `json:"notes"`
 }
 
@@ -159,30 +159,30 @@ func (r Report) unusable(why error) Report {
 	return r
 }
 
-// lacking is the error of a step that a missing piece makes impossible; any
+// missing is the error of a step that cannot be made because something is missing. Any
 // other error of a step is a contradiction.
-type lacking string
+type missing string
 
-func (l lacking) Error() string { return string(l) }
+func (l missing) Error() string { return string(l) }
 
-// grader records the steps of one claim. The first contradiction decides the
-// claim and ends it; a lack decides it unless a contradiction follows.
+// grader records the steps of one claim. The first contradiction makes it Failed and
+// ends it. Something missing makes it NotProvable, unless a contradiction follows.
 type grader struct {
-	claim *Claim
-	later *later
+	claim    *Claim
+	deferred *signatureBatch
 }
 
-func (g grader) over() bool { return g.claim.State == Failed }
+func (g grader) isOver() bool { return g.claim.State == Failed }
 
 // step records a check. It reports whether the check passed.
 func (g grader) step(number, check string, err error) bool {
-	if g.over() {
+	if g.isOver() {
 		return false
 	}
 	s := Step{Number: number, Check: check, State: Proved}
 	if err != nil {
 		s.State, s.Detail = Failed, err.Error()
-		if _, ok := err.(lacking); ok {
+		if _, ok := err.(missing); ok {
 			s.State = NotProvable
 		}
 		if s.State == Failed || g.claim.State == "" {
@@ -202,12 +202,12 @@ func (g grader) prove(reason string) {
 	}
 }
 
-// event reads an event of the bundle: present, in its one form, of the domain that
-// is asked for, id and signature valid. It returns nil if one of these steps did
-// not pass.
+// event reads an event of the bundle and records two steps: it is present, and it has
+// the form of Event.JSON, the right domain, and a valid id and signature. It returns nil
+// if one of them did not pass.
 func (g grader) event(presence, validity, file string, doc []byte, inDomain func(*Event) error) *Event {
 	if doc == nil {
-		g.step(presence, file+" is in the bundle", lacking("it is not"))
+		g.step(presence, file+" is in the bundle", missing("it is not"))
 		return nil
 	}
 	ev, err := readEvent(doc)
@@ -218,7 +218,7 @@ func (g grader) event(presence, validity, file string, doc []byte, inDomain func
 		return nil
 	}
 	if err = inDomain(&ev.Event); err == nil {
-		err = g.later.verify(&ev)
+		err = g.deferred.verify(&ev)
 	}
 	if !g.step(validity, "its domain is that of the document, and its id and signature are valid", err) {
 		return nil
@@ -226,7 +226,7 @@ func (g grader) event(presence, validity, file string, doc []byte, inDomain func
 	return &ev.Event
 }
 
-// pin compares with what the reader knows; an empty pin is no step.
+// pin compares a value with a pin; without a pin there is no step.
 func (g grader) pin(number, name, got, want string) {
 	if want != "" {
 		g.step(number, "the "+name+" is the pinned one", match(name, got, want))

@@ -3,23 +3,25 @@ package receipts
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Verdict is what a dispute comes to.
+// Verdict is the outcome of a [Dispute].
 type Verdict string
 
-// The verdicts. VerdictFalseBox and VerdictNoAnswer are proved by what the
-// provider signed; that nothing came cannot be proved by anybody.
+// The verdicts. [VerdictFalseBox] and [VerdictNoAnswer] are proved by what the provider
+// signed. That nothing was delivered cannot be proved.
 const (
-	VerdictFalseBox  Verdict = "false box"          // paid for, and not what was committed to
-	VerdictNoAnswer  Verdict = "no answer"          // what was committed to is no result for the request
+	VerdictFalseBox  Verdict = "false box"          // paid; the boxes are not what the provider committed to
+	VerdictNoAnswer  Verdict = "no answer"          // paid; what the provider committed to is no result for the request
 	VerdictDelivered Verdict = "delivered"          // the boxes hold a result for the request
-	VerdictNoResult  Verdict = "no result is shown" // paid for, and no signed result is here
+	VerdictNoResult  Verdict = "no result is shown" // paid; the dispute has no signed result
 	VerdictOpen      Verdict = "not shown"          // something that a verdict needs is missing or wrong
 )
 
@@ -30,16 +32,16 @@ type Finding struct {
 	Reason string `json:"reason"`
 }
 
-// Ruling is a dispute's findings and what they come to.
+// Ruling is the result of [Dispute.Rule]: the findings and the verdict.
 type Ruling struct {
 	Verdict  Verdict   `json:"verdict"`
 	Reason   string    `json:"reason"`
 	Findings []Finding `json:"findings"`
 
-	// Chain is what is said to have paid, where the chain carried the payment.
+	// Chain is the stated payment, if the job was paid on the chain.
 	Chain *ChainPayment `json:"chain,omitempty"`
 
-	// EngagementMsats is a fee for the attempt that is shown to be paid besides.
+	// EngagementMsats is the engagement fee, if its payment is shown too.
 	EngagementMsats int64 `json:"engagement_msats,omitzero"`
 
 	ProviderID  string `json:"provider_id"`
@@ -47,8 +49,8 @@ type Ruling struct {
 	AmountMsats int64  `json:"amount_msats"`
 }
 
-// ExitCode is 0 where the provider is shown to have delivered nothing that was
-// paid for, 1 where it delivered, and 3 where nothing is shown.
+// ExitCode is 0 if the provider is shown not to have delivered what was paid for, 1 if
+// it delivered, and 3 if neither is shown.
 func (r Ruling) ExitCode() int {
 	switch r.Verdict {
 	case VerdictFalseBox, VerdictNoAnswer:
@@ -59,7 +61,7 @@ func (r Ruling) ExitCode() int {
 	return ExitNotProvable
 }
 
-// judge goes through a dispute step by step; the first that fails ends it.
+// judge makes the steps of a dispute; the first one that fails ends it.
 type judge struct {
 	d       *Dispute
 	ruling  Ruling
@@ -71,8 +73,8 @@ type judge struct {
 	boxes   [][]byte
 }
 
-// Rule judges a dispute. It knows no clock and no network; pins say who the
-// parties must be.
+// Rule judges a dispute. It needs no clock and no network. Pins, if set, must match the
+// parties.
 func (d *Dispute) Rule(pins Pins) Ruling {
 	j := &judge{d: d, ruling: Ruling{Verdict: VerdictOpen, Findings: []Finding{}}}
 	for _, step := range []struct {
@@ -106,7 +108,7 @@ func (j *judge) find(what string, err error) {
 	f := Finding{What: what, State: Proved}
 	if err != nil {
 		f.State, f.Reason = Failed, err.Error()
-		if errors.As(err, new(lacking)) {
+		if errors.As(err, new(missing)) {
 			f.State = NotProvable
 		}
 	}
@@ -120,10 +122,10 @@ func (j *judge) checkRequest() (err error) {
 	if err := j.request.Verify(); err != nil {
 		return err
 	}
-	if err := allows(domain.Request)(&j.request); err != nil {
+	if err := allowDomain(domain.Request)(&j.request); err != nil {
 		return err
 	}
-	if err := requestKindError(j.request.Kind); err != nil || !j.d.disclosed() {
+	if err := requestKindError(j.request.Kind); err != nil || !j.d.isDisclosed() {
 		return err
 	}
 
@@ -131,7 +133,7 @@ func (j *judge) checkRequest() (err error) {
 }
 
 func (j *judge) checkQuote() error {
-	if j.d.disclosed() {
+	if j.d.isDisclosed() {
 		return j.disclosedQuote()
 	}
 	ev, err := ParseEvent(j.d.QuoteEvent, maxDocument)
@@ -141,7 +143,7 @@ func (j *judge) checkQuote() error {
 	if err := ev.Verify(); err != nil {
 		return err
 	}
-	if err := demands(domain.Quote)(&ev); err != nil {
+	if err := requireDomain(domain.Quote)(&ev); err != nil {
 		return err
 	}
 	if j.quote, err = ParseQuote([]byte(ev.Content)); err != nil {
@@ -152,7 +154,7 @@ func (j *judge) checkQuote() error {
 	}
 	if j.quote.Purpose == PurposeEngagement {
 		j.ruling.Verdict = VerdictNoResult
-		return lacking("what was paid is an engagement fee, for an attempt; that none was made can be shown by nobody")
+		return missing("what was paid is an engagement fee, for an attempt; that none was made can be shown by nobody")
 	}
 
 	return firstMismatch(
@@ -161,7 +163,7 @@ func (j *judge) checkQuote() error {
 	)
 }
 
-// takeQuote holds the quote against the request.
+// takeQuote compares the quote with the request.
 func (j *judge) takeQuote() (err error) {
 	if j.hash, err = j.quote.Hash(); err != nil {
 		return err
@@ -179,7 +181,7 @@ func (j *judge) takeQuote() (err error) {
 		match("buyer", j.quote.Buyer, j.request.PubKey),
 	)
 	if err == nil && j.quote.Purpose != PurposeEngagement && j.d.Outputs == nil && j.quote.Delivery != DeliverySealed {
-		return lacking("delivery is plain: the result was to come in the clear, and only boxes can be ruled on")
+		return missing("delivery is plain: the result was to come in the clear, and only boxes can be ruled on")
 	}
 	return err
 }
@@ -206,16 +208,16 @@ func (j *judge) checkPayment() (err error) {
 		return j.checkOutputs()
 	}
 	if j.d.Invoice == nil || j.d.Preimage == nil {
-		return lacking(FileInvoice + " or " + FilePreimage + " is not there")
+		return missing(FileInvoice + " or " + FilePreimage + " is not there")
 	}
-	j.preim, err = paidFor(j.quote, j.d.Invoice, j.d.Preimage)
+	j.preim, err = readPreimage(j.quote, j.d.Invoice, j.d.Preimage)
 	return err
 }
 
 func (j *judge) checkResult() (err error) {
 	if j.d.Result == nil {
 		j.ruling.Verdict = VerdictNoResult
-		return lacking("no result event is here, and that none came can be shown by nobody")
+		return missing("no result event is here, and that none came can be shown by nobody")
 	}
 	if j.result, err = ParseEvent(j.d.Result, maxDocument); err != nil {
 		return err
@@ -232,16 +234,15 @@ func (j *judge) checkResult() (err error) {
 
 func answersQuote(result Event, provider, requestID string, quote hashing.Digest) error {
 	return firstMismatch(
-		demands(domain.Result)(&result),
+		requireDomain(domain.Result)(&result),
 		match("pubkey", result.PubKey, provider),
 		onlyTag(result, "e", requestID),
 		onlyTag(result, "quote_hash", quote.String()),
 	)
 }
 
-// CheckSealedEvent says why an event is not a sealed result that a dispute
-// could judge. A buyer who pays for another one pays for what nobody can be
-// shown.
+// CheckSealedEvent checks that an event is a sealed result that a [Dispute] can judge. A
+// buyer should pay for no other, because it could not prove a false box.
 func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Digest) error {
 	ev, err := ParseEvent(raw, maxDocument)
 	if err != nil {
@@ -263,7 +264,7 @@ func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Dige
 		if len(tag) < 2 || tag[0] != "blob" || tag[1] != RoleSealed {
 			continue
 		}
-		if len(tag) < 5 { // as the buyer's own reading of the tag
+		if len(tag) < 5 { // the buyer reads the tag like this too
 			return &MismatchError{"tag blob", fmt.Sprintf("%d items", len(tag)), "at least 5"}
 		}
 		boxes++
@@ -275,9 +276,9 @@ func CheckSealedEvent(raw []byte, provider, requestID string, quote hashing.Dige
 	return nil
 }
 
-// CheckPlainEvent says why an event is not a result in the clear that a receipt for
-// the quote, whose hash is here too, could name. A buyer who pays for another one has
-// a result that was paid for with nothing to show for it.
+// CheckPlainEvent checks that an event is a plain result that a receipt for the quote
+// can name; hash is the quote's and output the result's. A buyer should pay for no
+// other, because no receipt could prove that it was delivered.
 func CheckPlainEvent(raw []byte, q Quote, hash, output hashing.Digest) error {
 	ev, err := ParseEvent(raw, maxDocument)
 	if err != nil {
@@ -308,4 +309,99 @@ func CheckPlainEvent(raw []byte, q Quote, hash, output hashing.Digest) error {
 	}
 
 	return nil
+}
+
+func (j *judge) checkBoxes() error {
+	for _, tag := range j.result.Tags {
+		if len(tag) < 3 || tag[0] != "blob" || tag[1] != RoleSealed {
+			continue
+		}
+		d, err := hashing.ParseDigest(tag[2])
+		if err != nil {
+			return fmt.Errorf("%w: a box of the event: %w", ErrInvalid, err)
+		}
+		box, ok := j.d.Boxes[d.Hex()]
+		if !ok {
+			return missing("box " + d.Hex() + " is not there")
+		}
+		if hashing.Bytes(box) != d {
+			return &MismatchError{"box", hashing.Bytes(box).String(), d.String()}
+		}
+
+		j.boxes = append(j.boxes, box)
+	}
+
+	if len(j.boxes) == 0 {
+		return missing("the result event lists no box")
+	}
+	return nil
+}
+
+// open is the last step: it opens the boxes and gives the verdict.
+func (j *judge) open() {
+	const what = "what is in them is what it committed to"
+	seal, contents, err := j.unseal()
+	j.find(what, err)
+	if err != nil {
+		j.ruling.Verdict, j.ruling.Reason = VerdictFalseBox, err.Error()
+		return
+	}
+	err = j.answers(seal, contents)
+	j.find("it is a result for the request", err)
+
+	switch {
+	case err == nil:
+		j.ruling.Verdict, j.ruling.Reason = VerdictDelivered, "the boxes open with the payment's secret, and hold a result for the request"
+	case errors.As(err, new(missing)):
+		j.ruling.Reason = err.Error()
+	default:
+		j.ruling.Verdict, j.ruling.Reason = VerdictNoAnswer, err.Error()
+	}
+}
+
+func (j *judge) unseal() (seal Seal, contents [][]byte, err error) {
+	commitment, err := CommitmentOf(j.result)
+	if err != nil {
+		return Seal{}, nil, fmt.Errorf("%w: %w", ErrFalseBox, err)
+	}
+	key, err := NewSealKey(j.preim, j.hash, j.request.ID, commitment)
+	if err != nil {
+		return Seal{}, nil, err
+	}
+	seal, _, contents, err = key.OpenAll(j.boxes)
+	return seal, contents, err
+}
+
+// answers compares the result with its schema, the seal and the request.
+func (j *judge) answers(seal Seal, contents [][]byte) error {
+	i := slices.IndexFunc(seal.Contents, func(c SealedContent) bool { return c.Role == RoleResult })
+	typed, err := RequestOf(j.request.Tags)
+	if err != nil {
+		return missing(err.Error())
+	}
+	schema, known := schemas.Lookup(typed.SchemaID)
+	if !known {
+		return missing("the schema " + quoted(typed.SchemaID) + " is not known here")
+	}
+	asked, err := schema.ParseRequest(typed.Input)
+	if err != nil {
+		return missing("the request breaks its schema")
+	}
+	result, err := schema.ParseResult(contents[i])
+	if err != nil {
+		return escapeError(err)
+	}
+	if result.OutputHash != seal.OutputHash {
+		return &MismatchError{"output_hash", result.OutputHash.String(), seal.OutputHash.String()}
+	}
+
+	if run, ok := result.Value.(*schemas.SandboxRunResult); ok {
+		for _, a := range run.Artifacts {
+			if !slices.ContainsFunc(seal.Contents, func(c SealedContent) bool { return c.Digest == a.SHA256 && c.Size == a.SizeBytes }) {
+				return fmt.Errorf("%w: artifact %s is in no box", ErrMismatch, quoted(a.Path))
+			}
+		}
+	}
+
+	return escapeError(checkAnswer(asked, result))
 }

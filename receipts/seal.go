@@ -17,7 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Roles of what is sealed, and of the boxes as a result event lists them.
+// Roles of the sealed contents, and of the boxes in a result event.
 const (
 	RoleResult   = "result"
 	RoleReplay   = "replay"
@@ -28,13 +28,13 @@ const (
 // maxSealed bounds the contents of a seal.
 const maxSealed = 256
 
-// ErrFalseBox: a box does not open with the preimage that was paid for, or
-// holds something else than its result event committed to.
+// ErrFalseBox says that a box does not open with the preimage that was paid for, or
+// contains something else than the result event committed to.
 var ErrFalseBox = errors.New("false box")
 
-// Seal is SEAL.json: what a sealed result is, under a salt that keeps anybody
-// from guessing it. Its hash is the commitment in the result event. It
-// stands first in the boxes.
+// Seal is SEAL.json: the terms and contents of a sealed result, with a salt so that
+// nobody can find them by guessing. Its hash is the commitment in the result event. It
+// comes first in the boxes.
 type Seal struct {
 	Version                int             `json:"version"`
 	Salt                   string          `json:"salt"` // 64 hex digits
@@ -44,7 +44,7 @@ type Seal struct {
 	TrajectoryHash         hashing.Digest  `json:"trajectory_hash"`
 	RedactedTrajectoryHash hashing.Digest  `json:"redacted_trajectory_hash"`
 	ReplayHash             hashing.Digest  `json:"replay_hash"`
-	// Contents are what follows it in the boxes, in this order.
+	// Contents follow the seal in the boxes, in this order.
 	Contents []SealedContent `json:"contents"`
 }
 
@@ -55,7 +55,7 @@ type SealedContent struct {
 	Size   int64          `json:"size"`
 }
 
-// NewSeal commits to a result with a new salt. contents lists its parts.
+// NewSeal makes the seal of a result with a new salt. contents lists its parts.
 func NewSeal(t ResultTerms, contents []SealedContent) Seal {
 	var salt [32]byte
 	_, _ = rand.Read(salt[:]) // never fails
@@ -66,7 +66,7 @@ func NewSeal(t ResultTerms, contents []SealedContent) Seal {
 	}
 }
 
-// Canonical is the seal in its one form. Errors wrap ErrInvalid.
+// Canonical is the seal's canonical JSON. Errors wrap [ErrInvalid].
 func (s Seal) Canonical() ([]byte, error) {
 	if err := s.validate(keyring{}); err != nil {
 		return nil, err
@@ -103,15 +103,16 @@ func (s Seal) validate(keyring) error {
 // ParseSeal reads SEAL.json. Errors wrap ErrInvalid.
 func ParseSeal(doc []byte) (Seal, error) { return readDocument[Seal]("seal", doc, keyring{}) }
 
-// Terms are the result's, as its event would bind them in the clear, with the
-// rest taken from known.
+// Terms are the terms that the result's event would have in plain delivery. The seal
+// gives those of the output, known the others.
 func (s Seal) Terms(known ResultTerms) ResultTerms {
 	known.OutputHash, known.AgreementHash, known.PlanHash = s.OutputHash, s.AgreementHash, s.PlanHash
 	known.TrajectoryHash, known.RedactedTrajectoryHash, known.ReplayHash = s.TrajectoryHash, s.RedactedTrajectoryHash, s.ReplayHash
 	return known
 }
 
-// SealKey opens the boxes of one result. Whoever is paid gives it away.
+// SealKey seals and opens the boxes of one result. It is derived from the preimage, so
+// that the provider gives it to the buyer by taking the payment.
 type SealKey struct {
 	key        []byte
 	quote      hashing.Digest
@@ -132,8 +133,8 @@ func NewSealKey(preimage payments.Preimage, quoteHash hashing.Digest, requestID 
 // BoxOverhead is how much larger a box is than its content.
 const BoxOverhead = chacha20poly1305.NonceSizeX + chacha20poly1305.Overhead
 
-// Seal puts content into the box with this number, from 0: a random nonce and
-// XChaCha20-Poly1305, bound to quote, commitment and number.
+// Seal encrypts content as the box with this number, from 0: XChaCha20-Poly1305 with a
+// random nonce, bound to quote, commitment and number.
 func (k SealKey) Seal(number int, content []byte) ([]byte, error) {
 	aead, err := chacha20poly1305.NewX(k.key)
 	if err != nil {
@@ -144,7 +145,7 @@ func (k SealKey) Seal(number int, content []byte) ([]byte, error) {
 	return aead.Seal(box, box, content, k.bound(number)), nil
 }
 
-// Open takes the content out of a box. The error is ErrFalseBox.
+// Open decrypts a box. Errors wrap [ErrFalseBox].
 func (k SealKey) Open(number int, box []byte) ([]byte, error) {
 	aead, err := chacha20poly1305.NewX(k.key)
 	if err != nil {
@@ -162,24 +163,24 @@ func (k SealKey) Open(number int, box []byte) ([]byte, error) {
 	return content, nil
 }
 
-// bound is what a box is bound to besides its key.
+// bound is the associated data of a box.
 func (k SealKey) bound(number int) []byte {
 	return binary.BigEndian.AppendUint32(bytes.Join([][]byte{k.quote[:], k.commitment[:]}, nil), uint32(number))
 }
 
-// The contents of a sealed result are one stream, padded to a size class, so that the
-// boxes tell whoever has not paid nothing but the class: powers of two from
-// leastStream to mostStream. The class fixes how many boxes there are.
+// The contents of a sealed result form one stream, padded to a power of two from
+// leastStream to mostStream. Somebody who has not paid learns only this size class from
+// the boxes, because it also determines their number.
 const (
 	leastStream = 16 << 10
 	mostStream  = 128 << 20
-	boxStream   = 8 << 20 // of the stream in one box, which a blob server must take
+	boxStream   = 8 << 20 // stream bytes in one box; blob servers must accept the box
 )
 
-// lengthBytes is how the stream begins: with the length of SEAL.json.
+// lengthBytes is the size of the first field of the stream, the length of SEAL.json.
 const lengthBytes = 4
 
-// streamClass is the length of the stream for what it has to hold.
+// streamClass is the length of a padded stream with used bytes.
 func streamClass(used int64) int64 {
 	class := int64(leastStream)
 	for class < used {
@@ -188,8 +189,8 @@ func streamClass(used int64) int64 {
 	return class
 }
 
-// SealAll puts SEAL.json and the contents that it lists, in their order, into boxes.
-// The error wraps ErrInvalid if they are too large together.
+// SealAll encrypts SEAL.json and its contents, in their order, as boxes. The error wraps
+// [ErrInvalid] if they are too large together.
 func (k SealKey) SealAll(doc []byte, contents [][]byte) (boxes [][]byte, err error) {
 	used := lengthBytes + int64(len(doc))
 	for _, content := range contents {
@@ -220,9 +221,9 @@ func (k SealKey) SealAll(doc []byte, contents [][]byte) (boxes [][]byte, err err
 	return boxes, nil
 }
 
-// OpenAll opens every box of a result: they hold the seal that the event committed
-// to and what it lists, as SealAll makes them. Whatever is not so is ErrFalseBox.
-// contents are in the order of the seal's, and share memory.
+// OpenAll opens the boxes of a result and checks that they hold the seal to which the
+// event committed and its contents, as [SealKey.SealAll] makes them; otherwise the error
+// wraps [ErrFalseBox]. The contents have the seal's order and share memory.
 func (k SealKey) OpenAll(boxes [][]byte) (s Seal, doc []byte, contents [][]byte, err error) {
 	stream, err := k.openStream(boxes)
 	if err != nil {
@@ -262,7 +263,8 @@ func (k SealKey) OpenAll(boxes [][]byte) (s Seal, doc []byte, contents [][]byte,
 	return s, doc, contents, nil
 }
 
-// openStream is what is in the boxes together: at least leastStream bytes.
+// openStream decrypts the boxes and joins them; the stream has at least leastStream
+// bytes.
 func (k SealKey) openStream(boxes [][]byte) (stream []byte, err error) {
 	if len(boxes) == 0 {
 		return nil, fmt.Errorf("%w: there is none", ErrFalseBox)

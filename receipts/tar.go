@@ -3,6 +3,7 @@ package receipts
 import (
 	"archive/tar"
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,22 +11,21 @@ import (
 	"strings"
 )
 
-// maxTarEntries bounds folders and files of an archive together.
+// maxTarEntries bounds the folders and files of an archive together.
 const maxTarEntries = 1024
 
 // tarBuffer holds the whole archive of a small job.
 const tarBuffer = 32 << 10
 
-// tarOverhead is what headers and padding may add to the files.
+// tarOverhead bounds the headers and padding of an archive.
 const tarOverhead = 4 << 20
 
-// ReadTar reads a bundle from a tar archive, as WriteTar or tar(1) makes it:
-// the files at the top, or all in one folder. Errors wrap ErrBundle.
+// ReadTar reads a bundle from a tar archive made by [Bundle.WriteTar] or tar(1), with
+// the files at the top or all in one folder. Errors wrap [ErrBundle].
 func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 	l := newLoader(limits)
 
-	// The archive as a whole is bounded too, so that its headers cannot grow
-	// without end.
+	// The whole archive is bounded too, because its headers could be endless.
 	whole := bufio.NewReaderSize(io.LimitReader(r, l.limits.TotalBytes+tarOverhead), tarBuffer)
 	in := tar.NewReader(whole)
 	root := ""
@@ -64,7 +64,8 @@ func ReadTar(r io.Reader, limits Limits) (*Bundle, error) {
 	}
 }
 
-// onlyZeros refuses what another program could take for more of the archive.
+// onlyZeros refuses data after the end, which another program might read as further
+// files.
 func onlyZeros(r *bufio.Reader) error {
 	for {
 		b, err := r.ReadByte()
@@ -100,8 +101,8 @@ func (l *loader) empty() bool {
 	return true
 }
 
-// WriteTar writes the bundle as a tar archive. The same bundle gives the same
-// bytes: no times, owners or modes of the machine are in it.
+// WriteTar writes the bundle as a tar archive. The same bundle always gives the same
+// bytes, because the archive contains no times, owners or modes of the machine.
 func (b *Bundle) WriteTar(w io.Writer) error {
 	out := tar.NewWriter(w)
 	for name, data := range b.Files() {
@@ -120,4 +121,80 @@ func (b *Bundle) WriteTar(w io.Writer) error {
 		return fmt.Errorf("write bundle: %w", err)
 	}
 	return nil
+}
+
+// ParseTar is [ReadTar] for an archive in memory. The bundle shares the archive's
+// memory, so the archive must not be changed afterwards.
+func ParseTar(archive []byte, limits Limits) (*Bundle, error) {
+	l := newLoader(limits)
+	if l.addPlain(archive) {
+		return l.done()
+	}
+	return ReadTar(bytes.NewReader(archive), limits)
+}
+
+// tarBlock is the block size of tar: headers and files fill whole blocks.
+const tarBlock = 512
+
+// Offsets in a header, which starts with the name and ends with zeros.
+const (
+	tarMode     = 100
+	tarSize     = 124
+	tarTime     = 136
+	tarChecksum = 148
+	tarType     = 156
+	tarMagic    = 257
+	tarDevice   = 329
+	tarEnd      = 345
+)
+
+// addPlain adds the files of an archive whose headers are exactly those of WriteTar. It
+// reports false for anything else; ReadTar then reads the archive and words the error.
+func (l *loader) addPlain(archive []byte) bool {
+	for len(archive) >= tarBlock && archive[0] != 0 {
+		name, size, ok := plainHeader(archive)
+		if archive = archive[tarBlock:]; !ok || size < 0 || size > len(archive) { // less than 0: of 33 bits, in 32
+			return false
+		}
+		if l.add(name, memory(archive[:size:size])) != nil {
+			return false
+		}
+		archive = archive[min(len(archive), (size+tarBlock-1)/tarBlock*tarBlock):]
+	}
+	return len(archive) >= 2*tarBlock && len(bytes.Trim(archive, "\x00")) == 0
+}
+
+// plainHeader reads the header at the start of an archive. It is ok only if WriteTar
+// writes exactly this header for the name and size.
+func plainHeader(archive []byte) (name string, size int, ok bool) {
+	header := [tarBlock]byte(archive)
+	end := bytes.IndexByte(header[:tarMode], 0)
+	if end < 0 {
+		return "", 0, false
+	}
+	for _, c := range header[tarSize : tarTime-1] {
+		size = size<<3 | int(c&7) // what is no such digit is not written so
+	}
+	var want [tarBlock]byte
+	copy(want[:], header[:end])
+	copy(want[tarMode:], "0000644\x000000000\x000000000\x00")
+	putOctal(want[tarSize:tarTime-1], size)
+	copy(want[tarTime:], "00000000000\x00        0")
+	copy(want[tarMagic:], "ustar\x0000")
+	copy(want[tarDevice:], "0000000\x000000000\x00")
+	sum := 0
+	for _, c := range want[:tarEnd] {
+		sum += int(c)
+	}
+	putOctal(want[tarChecksum:tarType-2], sum)
+	want[tarType-2] = 0
+	return string(header[:end]), size, header == want
+}
+
+// putOctal fills b with the digits of n.
+func putOctal(b []byte, n int) {
+	for i := len(b) - 1; i >= 0; i-- {
+		b[i] = '0' + byte(n&7)
+		n >>= 3
+	}
 }

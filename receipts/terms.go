@@ -7,25 +7,24 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// RequestTerms are what a request's tags say besides its job: for whom it is, and
-// how it is paid for and delivered.
+// RequestTerms are the terms in a request's tags: for whom the job is, and how it is
+// paid and delivered.
 type RequestTerms struct {
-	Providers []string // x-only keys in hex; none: it is open to all
-	// Bid is the most the buyer pays, in msats; HasBid is false where it names none.
+	Providers []string // x-only keys in hex; empty if the request is open to all
+	// Bid is the most that the buyer pays, in msats; HasBid is false if there is none.
 	Bid      int64
 	HasBid   bool
 	Mode     Mode // "" leaves it to the provider
 	Delivery Delivery
-	// Agreement is how the panel that the request is a seat of comes to one result:
-	// commit, judge or merge; "" for a request that is no seat of one.
+	// Agreement is how the panel to which the request belongs comes to one result:
+	// commit, judge or merge; "" for a request outside a panel.
 	Agreement string
 	Refund    string // where a failed prepayment goes
 }
 
-// TermsOf reads the terms of a request. It is the one reader for whoever admits,
-// places, pays or verifies a request, so that no two of them read a request
-// differently: each term is there at most once, and a number has one spelling. Errors
-// name the tag and wrap ErrInvalid.
+// TermsOf reads the terms of a request. Admission, placement, payment and verification
+// all use it, so that they never read a request differently. Each term may occur once,
+// and a number has one spelling. Errors name the tag and wrap [ErrInvalid].
 func TermsOf[Tag ~[]string](tags []Tag) (RequestTerms, error) {
 	var r RequestTerms
 	if err := checkTags(tags); err != nil {
@@ -79,7 +78,7 @@ func TermsOf[Tag ~[]string](tags []Tag) (RequestTerms, error) {
 	return r, nil
 }
 
-// param reads the terms that are params.
+// param reads a term in a param tag.
 func (r *RequestTerms) param(tag []string, name string, once func(string) error) error {
 	if !isOneOf(name, "payment_mode", "delivery", "agreement", "refund") {
 		return nil
@@ -105,10 +104,11 @@ func (r *RequestTerms) param(tag []string, name string, once func(string) error)
 	return nil
 }
 
-// Judged reports whether a judge or a merge decides what a seat's result is worth.
+// Judged reports whether a judge or a merge decides how much a panel's results are
+// worth.
 func (r RequestTerms) Judged() bool { return isOneOf(r.Agreement, "judge", "merge") }
 
-// msatsOf reads an amount that has one spelling.
+// msatsOf reads an amount, which has exactly one spelling.
 func msatsOf(s string) (n int64, ok bool) {
 	if s == "" || len(s) > 16 || s[0] == '0' && s != "0" {
 		return 0, false
@@ -122,7 +122,7 @@ func msatsOf(s string) (n int64, ok bool) {
 	return n, payments.CheckMsats(n) == nil
 }
 
-// checkTags holds tags to the bounds of an event's.
+// checkTags checks the bounds of an event's tags.
 func checkTags[Tag ~[]string](tags []Tag) error {
 	if len(tags) > maxTags {
 		return fmt.Errorf("%w: event of more than %d tags", ErrInvalid, maxTags)

@@ -11,7 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// verifier holds what more than one claim looks at.
+// verifier holds the parsed parts that several claims use.
 type verifier struct {
 	bundle   *Bundle
 	pins     Pins
@@ -22,30 +22,29 @@ type verifier struct {
 
 	invoice    *bolt11.Invoice
 	invoiceErr error
-	offer      Quote // of QUOTE.json, whatever the receipt names
+	offer      Quote // from QUOTE.json, even if the receipt names another quote
 	offerErr   error
 
-	// requestKind is set once the request is known to be the one that the
-	// receipt names, request once the job claim is proved as far as it goes; the
-	// result is held against them.
+	// The result is compared with these two. requestKind is set once the request is
+	// known to be the one that the receipt names, request once its document is valid.
 	requestKind int
-	untyped     bool // of the request: then the result event has the words alone
+	untyped     bool // the request has no schema: its result event carries only the text
 	request     *schemas.Request
 }
 
 // Verify grades what the bundle proves, following the numbered steps of
-// docs/protocol/receipt.md. It never panics on hostile input and changes nothing.
+// docs/protocol/receipt.md. It does not panic on hostile input, and it does not change
+// the bundle.
 func Verify(b *Bundle, pins Pins) Report {
 	var batch Batch
 	batch.Add(b, pins)
 	return batch.Verify()[0]
 }
 
-// verify is Verify, but for the signatures that are put off; none if later is
-// nil.
-func verify(b *Bundle, pins Pins, later *later) Report {
+// verify is Verify. If deferred is not nil, the signatures are only collected there.
+func verify(b *Bundle, pins Pins, deferred *signatureBatch) Report {
 	report := newReport(pins)
-	v, err := newVerifier(b, pins, later)
+	v, err := newVerifier(b, pins, deferred)
 	if err != nil {
 		return report.unusable(err)
 	}
@@ -55,15 +54,15 @@ func verify(b *Bundle, pins Pins, later *later) Report {
 		v.signature, v.job, v.result, v.trajectory, v.preimage, v.amount, v.invoiceCommits,
 		v.buyerAccepted, v.payeePinned, v.policy, v.chain,
 	} {
-		grade(grader{&report.Claims[i], later})
+		grade(grader{&report.Claims[i], deferred})
 	}
 
 	return report
 }
 
-// newVerifier does steps 0.1 to 0.3: without them there is nothing to judge.
-func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
-	v := &verifier{bundle: b, pins: pins, keys: newKeyring(later)}
+// newVerifier makes steps 0.1 to 0.3. If one fails, the bundle is unusable.
+func newVerifier(b *Bundle, pins Pins, deferred *signatureBatch) (*verifier, error) {
+	v := &verifier{bundle: b, pins: pins, keys: newKeyring(deferred)}
 
 	// 0.1 The pins are well-formed, and every required claim exists.
 	if err := v.readPins(); err != nil {
@@ -87,7 +86,7 @@ func newVerifier(b *Bundle, pins Pins, later *later) (*verifier, error) {
 	}
 
 	// 0.3 The invoice is decoded once, its signature included.
-	v.invoice, v.invoiceErr = later.decode(v.receipt.BOLT11, v.receipt.PayeeNode)
+	v.invoice, v.invoiceErr = deferred.decode(v.receipt.BOLT11, v.receipt.PayeeNode)
 	v.offer, v.offerErr = readDocument[Quote]("quote", b.Quote, v.keys)
 	return v, nil
 }
@@ -125,7 +124,7 @@ func (v *verifier) readPins() error {
 	return nil
 }
 
-// describe fills the head of the report.
+// describe sets the fields of the report before the claims.
 func (v *verifier) describe(r *Report) {
 	rec := v.receipt
 	r.ReceiptID, r.ProviderID, r.BuyerID = rec.ReceiptID, rec.ProviderID, rec.BuyerID
@@ -179,14 +178,14 @@ func (v *verifier) describe(r *Report) {
 
 const postpayNote = "postpay: the job ran before it was paid, which deviates from the order paid, then run"
 
-// quote returns the quote that the receipt names. The error is a lack: the
-// claim invoice_commits_to_quote says whether it is a contradiction.
+// quote returns the quote that the receipt names. Its error is always missing; the claim
+// invoice_commits_to_quote finds out whether it is a contradiction.
 func (v *verifier) quote() (Quote, error) {
 	switch {
 	case v.bundle.Quote == nil:
-		return Quote{}, lacking(FileQuote + " is not in the bundle")
+		return Quote{}, missing(FileQuote + " is not in the bundle")
 	case v.offerErr != nil || hashing.Bytes(v.bundle.Quote) != v.receipt.QuoteHash:
-		return Quote{}, lacking(FileQuote + " is not the quote that the receipt names")
+		return Quote{}, missing(FileQuote + " is not the quote that the receipt names")
 	}
 	return v.offer, nil
 }
@@ -194,7 +193,7 @@ func (v *verifier) quote() (Quote, error) {
 // signature: 1. The receipt is the provider's.
 func (v *verifier) signature(g grader) {
 	// 1.1, 1.2
-	if ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent, demands(domain.Receipt)); ev != nil {
+	if ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent, requireDomain(domain.Receipt)); ev != nil {
 		// 1.3
 		var err error
 		if ev.Content != string(v.bundle.Receipt) {
@@ -203,7 +202,7 @@ func (v *verifier) signature(g grader) {
 		g.step("1.3", "its content is RECEIPT.json, byte for byte", err)
 		// 1.4, 1.5
 		g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
-		g.step("1.5", "its tags name the request, the result if it is for one, and the buyer", v.receipt.taggedIn(*ev))
+		g.step("1.5", "its tags name the request, the result if it is for one, and the buyer", v.receipt.checkEventTags(*ev))
 	}
 
 	// 1.6
@@ -211,9 +210,9 @@ func (v *verifier) signature(g grader) {
 	g.prove("signed by " + v.receipt.ProviderID)
 }
 
-// escaped keeps text from outside, which other packages put in their errors,
-// short and printable.
-func escaped(err error) error {
+// escapeError makes the errors of other packages, which may quote the bundle, short and
+// printable.
+func escapeError(err error) error {
 	if err == nil {
 		return nil
 	}

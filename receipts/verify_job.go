@@ -13,7 +13,7 @@ import (
 // job: 2. The job is the one that the buyer signed.
 func (v *verifier) job(g grader) {
 	// 2.1, 2.2
-	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request, allows(domain.Request)); ev != nil {
+	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request, allowDomain(domain.Request)); ev != nil {
 		v.order(g, *ev)
 	}
 	// 2.12
@@ -21,7 +21,7 @@ func (v *verifier) job(g grader) {
 	g.prove(fmt.Sprintf("%s, as the buyer signed it", v.receipt.SchemaID))
 }
 
-// order takes the request event through steps 2.3 to 2.11.
+// order makes steps 2.3 to 2.11 on the request event.
 func (v *verifier) order(g grader, ev Event) {
 	// 2.3 to 2.5
 	g.step("2.3", "its id is request_event_id", match("id", ev.ID, v.receipt.RequestEventID))
@@ -34,16 +34,17 @@ func (v *verifier) order(g grader, ev Event) {
 	request := v.typedRequest(g, ev)
 
 	// 2.9 to 2.11
-	g.step("2.9", "it names this provider, or nobody", v.addressed(ev))
-	g.step("2.10", "price and mode are those that it allows", v.allowed(ev))
-	g.step("2.11", "it was signed before the quote expired and before the settlement", v.inTime(ev))
+	g.step("2.9", "it names this provider, or nobody", v.checkAddressee(ev))
+	g.step("2.10", "price and mode are those that it allows", v.checkOrderTerms(ev))
+	g.step("2.11", "it was signed before the quote expired and before the settlement", v.checkQuoteExpiry(ev))
 	if g.claim.State == "" {
 		v.request = request
 	}
 }
 
-// addressed: a request that names providers is an order to them alone.
-func (v *verifier) addressed(ev Event) error {
+// checkAddressee checks that this provider was asked: a request that names providers is
+// an order to them only.
+func (v *verifier) checkAddressee(ev Event) error {
 	named := ev.Values("p")
 	if len(named) > 0 && !slices.Contains(named, v.provider) {
 		return fmt.Errorf("%w: it is addressed to another provider", ErrMismatch)
@@ -51,9 +52,9 @@ func (v *verifier) addressed(ev Event) error {
 	return nil
 }
 
-// allowed: the buyer's bid is a maximum, and a mode that it names is the only one
-// for the result. An engagement fee is prepaid whatever that is.
-func (v *verifier) allowed(ev Event) error {
+// checkOrderTerms checks that the price is at most the bid and that the mode is the one
+// that the request names. An engagement fee is always prepaid, so its mode may differ.
+func (v *verifier) checkOrderTerms(ev Event) error {
 	terms, err := TermsOf(ev.Tags)
 	switch {
 	case err != nil:
@@ -66,20 +67,20 @@ func (v *verifier) allowed(ev Event) error {
 	return nil
 }
 
-// clockSkew is how far two parties' clocks may be apart.
+// clockSkew is how far the clocks of two parties may differ.
 const clockSkew = 5 * time.Minute
 
-func (v *verifier) inTime(ev Event) error {
+func (v *verifier) checkQuoteExpiry(ev Event) error {
 	signed := time.Unix(ev.CreatedAt, 0)
 	if q, err := v.quote(); err == nil && signed.After(q.Expiry().Add(clockSkew)) {
 		return fmt.Errorf("%w: the quote expired before the request was signed", ErrMismatch)
 	}
-	return v.beforeSettlement(signed)
+	return v.checkBeforeSettlement(signed)
 }
 
-// beforeSettlement: the receipt's timestamp is that of the settlement, which
-// comes last in every mode.
-func (v *verifier) beforeSettlement(at time.Time) error {
+// checkBeforeSettlement checks that at is not after the receipt's timestamp, the time of
+// the settlement: in every mode the settlement comes last.
+func (v *verifier) checkBeforeSettlement(at time.Time) error {
 	settled, err := parseTimestamp(v.receipt.Timestamp)
 	if err != nil {
 		return err
@@ -100,10 +101,10 @@ func requestKindError(kind int) error {
 func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 	// 2.6
 	if len(ev.Values("encrypted")) > 0 {
-		g.step("2.6", "the request is typed and in the clear", lacking("it is encrypted"))
+		g.step("2.6", "the request is typed and in the clear", missing("it is encrypted"))
 		return nil
 	}
-	tags, err := v.inlined(ev, g.later)
+	tags, err := v.inlineTags(ev, g.deferred)
 	var typed TypedRequest
 	if err == nil {
 		typed, err = RequestOf(tags)
@@ -117,13 +118,13 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 	}
 	schema, known := schemas.Lookup(typed.SchemaID)
 	if !known {
-		g.step("2.7", "it is valid under its schema", lacking("this verifier does not know the schema "+quoted(typed.SchemaID)))
+		g.step("2.7", "it is valid under its schema", missing("this verifier does not know the schema "+quoted(typed.SchemaID)))
 		return nil
 	}
 
 	// 2.7
 	request, err := schema.ParseRequest(typed.Input)
-	if !g.step("2.7", "it is valid under its schema", escaped(err)) {
+	if !g.step("2.7", "it is valid under its schema", escapeError(err)) {
 		return nil
 	}
 
@@ -139,33 +140,34 @@ func (v *verifier) typedRequest(g grader, ev Event) *schemas.Request {
 	return request
 }
 
-// inputsOfQuote: the provider's quote, which its receipt names, says which events
-// were run. A buyer could otherwise show another one that the request means too.
+// inputsOfQuote checks that the events are those that the quote names as inputs. The
+// request alone is not enough: several events can match its references, and a buyer
+// could show another one than the job was run with.
 func (v *verifier) inputsOfQuote(events []Event) error {
 	q, err := v.quote()
 	switch {
 	case err == nil:
 		return matchInputs(q.Inputs, IDs(events))
 	case len(events) > 0:
-		return lacking("its inputs are in other events, and " + err.Error())
+		return missing("its inputs are in other events, and " + err.Error())
 	}
 	return nil
 }
 
-// inlined are the request's tags with the texts of INPUTS.jsonl in the place of
-// references to them.
-func (v *verifier) inlined(ev Event, later *later) ([][]string, error) {
+// inlineTags returns the request's tags with each reference replaced by its text from
+// INPUTS.jsonl.
+func (v *verifier) inlineTags(ev Event, deferred *signatureBatch) ([][]string, error) {
 	refs, err := ReferencesOf(ev.Tags)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(refs) > 0 && v.bundle.Inputs == nil:
-		return nil, lacking("its inputs are in other events, and " + FileInputs + " is not in the bundle")
+		return nil, missing("its inputs are in other events, and " + FileInputs + " is not in the bundle")
 	}
 
 	var events []Event
 	if v.bundle.Inputs != nil {
-		if events, err = parseInputs(v.bundle.Inputs, later); err != nil {
+		if events, err = parseInputs(v.bundle.Inputs, deferred); err != nil {
 			return nil, err
 		}
 	}

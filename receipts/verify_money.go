@@ -8,13 +8,13 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// preimage: 5. The secret of the invoice is out.
+// preimage grades claim 5: the preimage of the invoice is known.
 func (v *verifier) preimage(g grader) {
 	rec := v.receipt
 	// 5.1
 	_, proof := RailOf(v.network())
 	g.step("5.1", "the proof is the rail's: lightning_preimage, cashu_proof or onchain_txid", match("payment_proof.type", rec.PaymentProof.Type, proof))
-	if g.over() {
+	if g.isOver() {
 		return
 	}
 	if proof == ProofOnchainTxid {
@@ -33,7 +33,7 @@ func (v *verifier) preimage(g grader) {
 	g.step("5.3", "its SHA-256 is payment_hash", match("sha256(preimage)", preimage.Hash().String(), rec.PaymentHash))
 
 	// 5.4
-	if g.step("5.4", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+	if g.step("5.4", "bolt11 decodes, and its signature is valid", escapeError(v.invoiceErr)) {
 		// 5.5
 		g.step("5.5", "payment_hash is the invoice's", match("payment_hash", v.invoice.PaymentHash.String(), rec.PaymentHash))
 	}
@@ -45,8 +45,8 @@ func (v *verifier) preimage(g grader) {
 	g.prove(reason)
 }
 
-// network is where the money moved: the invoice's; and its chain where the
-// receipt says so and the invoice names an address. "" if it does not decode.
+// network is where the money moved: the invoice's network, or its chain if the receipt
+// says so and the invoice names an address; "" if the invoice does not decode.
 func (v *verifier) network() payments.Network {
 	if v.invoiceErr != nil {
 		return ""
@@ -59,12 +59,13 @@ func (v *verifier) network() payments.Network {
 	return v.invoice.Network
 }
 
-// amount: 6. Invoice, quote and receipt name one sum of one money.
+// amount grades claim 6: invoice, quote and receipt name the same amount of the same
+// money.
 func (v *verifier) amount(g grader) {
 	rec := v.receipt
 
 	// 6.1
-	if !g.step("6.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+	if !g.step("6.1", "bolt11 decodes, and its signature is valid", escapeError(v.invoiceErr)) {
 		return
 	}
 
@@ -87,12 +88,12 @@ func (v *verifier) amount(g grader) {
 	g.prove(fmt.Sprintf("%d msats of %s in invoice, quote and receipt", rec.AmountMsats, rec.AssetID))
 }
 
-// invoiceCommits: 7. Paying this invoice was taking up this quote.
+// invoiceCommits grades claim 7: paying this invoice meant accepting this quote.
 func (v *verifier) invoiceCommits(g grader) {
 	rec := v.receipt
 
 	// 7.1
-	if !g.step("7.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+	if !g.step("7.1", "bolt11 decodes, and its signature is valid", escapeError(v.invoiceErr)) {
 		return
 	}
 
@@ -103,7 +104,7 @@ func (v *verifier) invoiceCommits(g grader) {
 	}
 
 	g.step("7.2", "the invoice's description_hash is quote_hash", match("description_hash", *v.invoice.DescriptionHash, rec.QuoteHash))
-	v.quoteStated(g)
+	v.quoteDocument(g)
 	v.quoteSigned(g)
 	reason := "the invoice's description hash is the hash of the quote, which names this job, both parties and the price"
 	if v.offer.PaymentHash == nil {
@@ -112,13 +113,13 @@ func (v *verifier) invoiceCommits(g grader) {
 	g.prove(reason)
 }
 
-// quoteStated takes the quote through steps 7.3 to 7.6.
-func (v *verifier) quoteStated(g grader) {
+// quoteDocument makes steps 7.3 to 7.6 on the quote.
+func (v *verifier) quoteDocument(g grader) {
 	rec := v.receipt
 
 	// 7.3
 	if v.bundle.Quote == nil {
-		g.step("7.3", FileQuote+" is in the bundle and valid", lacking("it is not in the bundle"))
+		g.step("7.3", FileQuote+" is in the bundle and valid", missing("it is not in the bundle"))
 		return
 	}
 	q := v.offer
@@ -138,19 +139,19 @@ func (v *verifier) quoteStated(g grader) {
 	case q.PaymentHash != nil:
 		err = match("payment_hash", *q.PaymentHash, rec.PaymentHash)
 	case v.bundle.QuoteEvent == nil:
-		err = lacking("it names none, since the wallet chose the preimage later, and " + FileQuoteEvent + ", which names the invoice, is not in the bundle")
+		err = missing("it names none, since the wallet chose the preimage later, and " + FileQuoteEvent + ", which names the invoice, is not in the bundle")
 	}
 
 	g.step("7.6", "it names the payment hash, or none and "+FileQuoteEvent+" names the invoice", err)
 }
 
-// noHashNote is what a quote without a payment hash leaves open.
+// noHashNote says what is not proved if the quote has no payment hash.
 const noHashNote = "weaker, as the quote names no payment hash: that the provider asked for it by no other invoice is not shown"
 
-// quoteSigned takes the event in which the provider asked for the price through
-// steps 7.7 to 7.9. A result's event names the quote, and the quote the payment hash.
-// For an engagement fee there is no such event, and some quotes name no hash: without
-// this event the receipt alone would say that the invoice was the provider's.
+// quoteSigned makes steps 7.7 to 7.9 on the event in which the provider asked for
+// payment. Usually the result event proves the invoice: it names the quote, and the
+// quote names the payment hash. An engagement fee has no result event, and some quotes
+// have no hash; then only this event shows that the invoice was the provider's.
 func (v *verifier) quoteSigned(g grader) {
 	rec := v.receipt
 	if v.bundle.QuoteEvent == nil && !rec.isEngagement() {
@@ -158,7 +159,7 @@ func (v *verifier) quoteSigned(g grader) {
 	}
 
 	// 7.7, 7.8
-	ev := g.event("7.7", "7.8", FileQuoteEvent, v.bundle.QuoteEvent, demands(domain.Quote))
+	ev := g.event("7.7", "7.8", FileQuoteEvent, v.bundle.QuoteEvent, requireDomain(domain.Quote))
 	if ev == nil {
 		return
 	}
@@ -166,7 +167,7 @@ func (v *verifier) quoteSigned(g grader) {
 	// 7.9
 	g.step("7.9", "the provider asks in it for this price, by this quote and this invoice", demand{
 		provider: v.provider, buyer: v.buyer, request: rec.RequestEventID, quote: rec.QuoteHash, msats: rec.AmountMsats, bolt11: rec.BOLT11,
-	}.madeIn(*ev))
+	}.checkEvent(*ev))
 }
 
 func (v *verifier) quoteTerms(q Quote) error {
@@ -186,15 +187,15 @@ func (v *verifier) quoteTerms(q Quote) error {
 	)
 }
 
-// buyerAccepted: 8. The buyer signed for this quote before it was settled.
+// buyerAccepted grades claim 8: the buyer accepted this quote before the settlement.
 func (v *verifier) buyerAccepted(g grader) {
 	rec := v.receipt
 	// 8.1
-	g.step("8.1", "the receipt names the buyer's acceptance", v.acceptanceNamed())
+	g.step("8.1", "the receipt names the buyer's acceptance", v.checkAcceptanceHash())
 
 	// 8.2, 8.3
 	if rec.AcceptanceEventID != nil {
-		if ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance, demands(domain.Acceptance)); ev != nil {
+		if ev := g.event("8.2", "8.3", FileAcceptance, v.bundle.Acceptance, requireDomain(domain.Acceptance)); ev != nil {
 			v.acceptance(g, *ev)
 		}
 	}
@@ -208,7 +209,7 @@ func (v *verifier) buyerAccepted(g grader) {
 	g.prove(reason)
 }
 
-func (v *verifier) acceptanceNamed() error {
+func (v *verifier) checkAcceptanceHash() error {
 	switch {
 	case v.receipt.AcceptanceEventID != nil:
 		return nil
@@ -217,10 +218,10 @@ func (v *verifier) acceptanceNamed() error {
 	case v.bundle.Acceptance != nil:
 		return fmt.Errorf("%w: it names none, and the bundle holds one", ErrMismatch)
 	}
-	return lacking("the buyer sent none")
+	return missing("the buyer sent none")
 }
 
-// acceptance takes the buyer's event through steps 8.4 to 8.7.
+// acceptance makes steps 8.4 to 8.7 on the buyer's event.
 func (v *verifier) acceptance(g grader, ev Event) {
 	// 8.4, 8.5
 	g.step("8.4", "its id is acceptance_event_id", match("id", ev.ID, *v.receipt.AcceptanceEventID))
@@ -232,7 +233,7 @@ func (v *verifier) acceptance(g grader, ev Event) {
 	}
 	g.step("8.6", "it accepts this quote, payment hash and price, under the rule that the receipt names", err)
 	// 8.7
-	g.step("8.7", "it is not younger than the receipt", v.acceptedInTime(ev))
+	g.step("8.7", "it is not younger than the receipt", v.checkAcceptanceTime(ev))
 }
 
 func (v *verifier) acceptanceTerms(ev Event, a Acceptance) error {
@@ -251,8 +252,9 @@ func (v *verifier) acceptanceTerms(ev Event, a Acceptance) error {
 	)
 }
 
-// acceptedInTime: a signature made once the outcome is known accepts nothing.
-func (v *verifier) acceptedInTime(ev Event) error {
+// checkAcceptanceTime checks that the buyer accepted before the settlement: a signature
+// made once the outcome is known accepts nothing.
+func (v *verifier) checkAcceptanceTime(ev Event) error {
 	settled, err := parseTimestamp(v.receipt.Timestamp)
 	if err != nil {
 		return err
@@ -263,12 +265,12 @@ func (v *verifier) acceptedInTime(ev Event) error {
 	return nil
 }
 
-// payeePinned: 9. The invoice is of the node that the reader knows.
+// payeePinned grades claim 9: the invoice is from the node that the reader pinned.
 func (v *verifier) payeePinned(g grader) {
 	rec := v.receipt
 
 	// 9.1
-	if !g.step("9.1", "bolt11 decodes, and its signature is valid", escaped(v.invoiceErr)) {
+	if !g.step("9.1", "bolt11 decodes, and its signature is valid", escapeError(v.invoiceErr)) {
 		return
 	}
 
@@ -282,29 +284,29 @@ func (v *verifier) payeePinned(g grader) {
 
 	// 9.4
 	if v.pins.Payee == "" {
-		g.step("9.4", "the payee is the pinned one", lacking("no payee is pinned, and any signature gives some key"))
+		g.step("9.4", "the payee is the pinned one", missing("no payee is pinned, and any signature gives some key"))
 		return
 	}
 	g.pin("9.4", "payee", v.invoice.Payee, v.pins.Payee)
 	g.prove("the invoice is signed by the pinned node")
 }
 
-// policy: 10. The policy that the job ran under is the one named.
+// policy grades claim 10: POLICY.json is the policy that the receipt names.
 func (v *verifier) policy(g grader) {
 	doc := v.bundle.Policy
 	// 10.1
 	if doc == nil {
-		g.step("10.1", FilePolicy+" is in the bundle and a policy manifest", lacking("it is not in the bundle"))
+		g.step("10.1", FilePolicy+" is in the bundle and a policy manifest", missing("it is not in the bundle"))
 		return
 	}
 	hash := hashing.Bytes(doc)
-	g.step("10.1", FilePolicy+" is in the bundle and a policy manifest", escaped(g.later.policy(hash, doc)))
+	g.step("10.1", FilePolicy+" is in the bundle and a policy manifest", escapeError(g.deferred.policy(hash, doc)))
 	// 10.2
 	g.step("10.2", "its hash is policy_bundle_id", match("the hash of "+FilePolicy, hash, v.receipt.PolicyBundleID))
 	g.prove("the manifest is the one that quote, session and receipt name")
 }
 
-// chain: 11. The receipt continues the provider's own sequence.
+// chain grades claim 11: the receipt continues the provider's sequence.
 func (v *verifier) chain(g grader) {
 	rec, doc := v.receipt, v.bundle.Previous
 
@@ -321,7 +323,7 @@ func (v *verifier) chain(g grader) {
 
 	// 11.2
 	if doc == nil {
-		g.step("11.2", FilePrevious+" is in the bundle and valid", lacking("it is not in the bundle"))
+		g.step("11.2", FilePrevious+" is in the bundle and valid", missing("it is not in the bundle"))
 		return
 	}
 	previous, err := readDocument[Receipt]("receipt", doc, v.keys)

@@ -14,7 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// result: 3. The result is what the provider delivered for this job.
+// result grades claim 3: the result is what the provider delivered for this job.
 func (v *verifier) result(g grader) {
 	// 3.0
 	if v.noWork(g, "3.0", "the receipt is for a result", FileResultEvent, FileResult, FileSeal, FilePRSummary) {
@@ -22,24 +22,24 @@ func (v *verifier) result(g grader) {
 	}
 
 	// 3.1, 3.2
-	ev := g.event("3.1", "3.2", FileResultEvent, v.bundle.ResultEvent, demands(domain.Result))
+	ev := g.event("3.1", "3.2", FileResultEvent, v.bundle.ResultEvent, requireDomain(domain.Result))
 	if ev != nil {
 		// 3.3 to 3.5
 		g.step("3.3", "its id is result_event_id", match("id", ev.ID, v.receipt.ResultEventID))
 		g.step("3.4", "author, kind and tags are those of this job and this receipt", v.resultTags(*ev))
-		g.step("3.5", "it was delivered as the receipt says", v.deliveredAs(*ev))
+		g.step("3.5", "it was delivered as the receipt says", v.checkDelivery(*ev))
 	}
 
 	// 3.6
 	var result *schemas.Result
-	if g.step("3.6", FileResult+" is in the bundle and is what the event carries", v.carried(ev)) {
+	if g.step("3.6", FileResult+" is in the bundle and is what the event carries", v.checkContent(ev)) {
 		// 3.7 to 3.12
 		result = v.resultDocument(g)
 	}
 
 	// 3.13
 	if ev != nil {
-		g.step("3.13", "it was signed before the settlement", v.beforeSettlement(time.Unix(ev.CreatedAt, 0)))
+		g.step("3.13", "it was signed before the settlement", v.checkBeforeSettlement(time.Unix(ev.CreatedAt, 0)))
 	}
 	reason := "valid under " + v.receipt.SchemaID + ", delivered and hashed as the receipt says"
 	if result != nil {
@@ -51,8 +51,8 @@ func (v *verifier) result(g grader) {
 	g.prove(reason)
 }
 
-// resultTags is step 3.4. Without SEAL.json a sealed result's event is still
-// held against everything that does not depend on it.
+// resultTags is step 3.4. If a sealed result comes without SEAL.json, the event is still
+// compared with all terms that do not depend on it.
 func (v *verifier) resultTags(ev Event) error {
 	var commitment *hashing.Digest
 	unseen := false
@@ -67,30 +67,29 @@ func (v *verifier) resultTags(ev Event) error {
 		commitment = &sum
 	}
 
-	err := boundBy(ev, v.provider, v.buyer, v.receipt.RequestEventID, v.requestKind, v.receipt.resultTerms(commitment))
+	err := checkResultEvent(ev, v.provider, v.buyer, v.receipt.RequestEventID, v.requestKind, v.receipt.resultTerms(commitment))
 	if err == nil && unseen {
-		return lacking(FileSeal + ", which it commits to, is not in the bundle")
+		return missing(FileSeal + ", which it commits to, is not in the bundle")
 	}
 	return err
 }
 
-// deliveredAs is step 3.5.
-func (v *verifier) deliveredAs(ev Event) error {
+// checkDelivery is step 3.5: the event is sealed or plain as the receipt says.
+func (v *verifier) checkDelivery(ev Event) error {
 	switch {
 	case isEncrypted(ev):
-		return lacking("it is encrypted, and this verifier opens no encrypted result")
+		return missing("it is encrypted, and this verifier opens no encrypted result")
 	case v.receipt.Delivery != DeliverySealed:
-		return v.unsealed()
+		return v.checkNoSeal()
 	case v.bundle.Seal == nil:
-		return lacking(FileSeal + " is not in the bundle")
+		return missing(FileSeal + " is not in the bundle")
 	}
-	return v.sealed()
+	return v.checkSeal()
 }
 
 func isEncrypted(ev Event) bool { return len(ev.Values("encrypted")) > 0 }
 
-// wordsOf is the text of a text generation, which is all that a client of NIP-90
-// alone looks at.
+// wordsOf is the text of a text generation: plain NIP-90 clients get nothing else.
 func wordsOf(doc []byte) string {
 	var r schemas.TextResult
 	if err := hashing.Unmarshal(doc, &r); err != nil {
@@ -99,21 +98,21 @@ func wordsOf(doc []byte) string {
 	return r.Text
 }
 
-// carried is step 3.6. An event that is absent, has no content or is encrypted
-// carries nothing that could differ.
-func (v *verifier) carried(ev *Event) error {
+// checkContent is step 3.6: the event's content is the result. Events without readable
+// content pass.
+func (v *verifier) checkContent(ev *Event) error {
 	switch doc := v.bundle.Result; {
 	case doc == nil:
-		return lacking(FileResult + " is not in the bundle")
+		return missing(FileResult + " is not in the bundle")
 	case ev != nil && !isEncrypted(*ev) && ev.Content != "" && ev.Content != string(doc) && !(v.untyped && ev.Content == wordsOf(doc)):
 		return fmt.Errorf("%w: it differs from the event's content", ErrMismatch)
 	}
 	return nil
 }
 
-// sealed holds SEAL.json, whose hash the result event commits to, against the
-// receipt and the files of the bundle.
-func (v *verifier) sealed() error {
+// checkSeal compares SEAL.json, to whose hash the result event commits, with the receipt
+// and the files of the bundle.
+func (v *verifier) checkSeal() error {
 	s, err := ParseSeal(v.bundle.Seal)
 	if err != nil {
 		return err
@@ -126,13 +125,13 @@ func (v *verifier) sealed() error {
 		match("trajectory_hash", s.TrajectoryHash, rec.TrajectoryHash),
 		match("redacted_trajectory_hash", s.RedactedTrajectoryHash, rec.RedactedTrajectoryHash),
 		match("replay_hash", s.ReplayHash, rec.ReplayHash),
-		v.sealedContents(s),
+		v.checkSealedContents(s),
 	)
 }
 
-// sealedContents: result and replay in the boxes are those of the receipt, and
-// each file of the bundle that a box held has the size that the seal says.
-func (v *verifier) sealedContents(s Seal) error {
+// checkSealedContents checks that the sealed result and replay are those of the receipt,
+// and that each file of the bundle has the size that the seal names.
+func (v *verifier) checkSealedContents(s Seal) error {
 	sizes := map[hashing.Digest]int{}
 	for _, data := range v.bundle.Files() {
 		sizes[hashing.Bytes(data)] = len(data)
@@ -158,17 +157,17 @@ func (v *verifier) sealedContents(s Seal) error {
 	return nil
 }
 
-// unsealed refuses a file that no claim would cover.
-func (v *verifier) unsealed() error {
+// checkNoSeal refuses SEAL.json beside a plain result, because no claim would cover it.
+func (v *verifier) checkNoSeal() error {
 	if v.bundle.Seal != nil {
 		return fmt.Errorf("%w: %s beside a result that was not sealed", ErrMismatch, FileSeal)
 	}
 	return nil
 }
 
-// answered holds a result against its request, and against what the request
-// wanted it to be before it is paid for.
-func answered(request *schemas.Request, result *schemas.Result) error {
+// checkAnswer compares a result with its request and with the conditions that the
+// request sets for payment.
+func checkAnswer(request *schemas.Request, result *schemas.Result) error {
 	if err := request.CheckResult(result); err != nil {
 		return err
 	}
@@ -187,8 +186,8 @@ func answered(request *schemas.Request, result *schemas.Result) error {
 	return nil
 }
 
-// resultDocument takes RESULT.json through steps 3.7 to 3.12. It returns nil
-// where the document is none.
+// resultDocument makes steps 3.7 to 3.12 on RESULT.json. It returns nil if the document
+// is not a valid result.
 func (v *verifier) resultDocument(g grader) *schemas.Result {
 	doc := v.bundle.Result
 	// 3.7
@@ -206,9 +205,9 @@ func (v *verifier) resultDocument(g grader) *schemas.Result {
 		v.agreement(result), match("provenance.provider_pubkey", result.Provenance().ProviderPubkey, v.provider)))
 
 	// 3.10
-	err = lacking("there is no proved request to hold it against")
+	err = missing("there is no proved request to hold it against")
 	if v.request != nil {
-		err = escaped(answered(v.request, result))
+		err = escapeError(checkAnswer(v.request, result))
 	}
 	g.step("3.10", "it answers the request, and is what it expects where it expects something", err)
 
@@ -227,24 +226,24 @@ func (v *verifier) parseResult(doc []byte) (*schemas.Result, error) {
 		}
 	}
 
-	// What is wrong with the text comes before what is wrong with what it says.
+	// Errors in the form are reported before errors in the content.
 	canonical, formErr := hashing.Canonical(doc)
 	switch {
 	case formErr != nil:
-		return nil, escaped(formErr)
+		return nil, escapeError(formErr)
 	case !bytes.Equal(canonical, doc):
 		return nil, fmt.Errorf("%w: not in canonical form", ErrInvalid)
 	case !known:
-		return nil, lacking("this verifier does not know the schema " + quoted(v.receipt.SchemaID))
+		return nil, missing("this verifier does not know the schema " + quoted(v.receipt.SchemaID))
 	}
 
-	return result, escaped(err)
+	return result, escapeError(err)
 }
 
 func (v *verifier) agreement(result *schemas.Result) error {
 	want := v.receipt.AgreementHash
 	if want == nil {
-		return nil // nothing is claimed
+		return nil // the receipt names no agreement
 	}
 	if v.request != nil {
 		got, err := v.request.AgreementHash(result)
@@ -254,7 +253,7 @@ func (v *verifier) agreement(result *schemas.Result) error {
 		return match("agreement_hash", got, *want)
 	}
 
-	// Without the request nobody can say what was to count.
+	// Only the request says which part of the result counts for the agreement.
 	possible, err := result.AgreementHashes()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
@@ -266,7 +265,7 @@ func (v *verifier) agreement(result *schemas.Result) error {
 	return match("agreement_hash", possible[0], *want)
 }
 
-// artifacts takes the files beside the result through steps 3.11 and 3.12.
+// artifacts makes steps 3.11 and 3.12 on the files beside the result.
 func (v *verifier) artifacts(g grader, result *schemas.Result) {
 	listed := map[string]schemas.SandboxArtifact{}
 	summaries := map[string]bool{}
@@ -294,9 +293,9 @@ func (v *verifier) artifacts(g grader, result *schemas.Result) {
 	}
 }
 
-// artifactsError prefers a contradiction to a lack.
+// artifactsError reports a contradiction before a missing file.
 func (v *verifier) artifactsError(listed map[string]schemas.SandboxArtifact) error {
-	// In order, so that the report of a bundle with two faults is always the same.
+	// Sorted, so that a bundle with two faults always gives the same report.
 	for _, hash := range slices.Sorted(maps.Keys(v.bundle.Artifacts)) {
 		data := v.bundle.Artifacts[hash]
 		a, ok := listed[hash]
@@ -318,8 +317,8 @@ func (v *verifier) artifactsError(listed map[string]schemas.SandboxArtifact) err
 	}
 
 	if len(absent) > 0 {
-		// The least name, so that the report does not depend on map order.
-		return lacking(fmt.Sprintf("%d of %d are not in the bundle, such as %s", len(absent), len(listed), slices.Min(absent)))
+		// The first name in order, so that the report does not depend on map order.
+		return missing(fmt.Sprintf("%d of %d are not in the bundle, such as %s", len(absent), len(listed), slices.Min(absent)))
 	}
 	return nil
 }

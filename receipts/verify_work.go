@@ -8,7 +8,7 @@ import (
 	"github.com/lightwork-market/lightwork/replay"
 )
 
-// trajectory: 4. The record of the work is complete and is this job's.
+// trajectory grades claim 4: the record of the work is complete and belongs to this job.
 func (v *verifier) trajectory(g grader) {
 	rec := v.receipt
 
@@ -17,7 +17,7 @@ func (v *verifier) trajectory(g grader) {
 		return
 	}
 	if v.bundle.Replay == nil {
-		g.step("4.1", FileReplay+" is in the bundle and well-formed", lacking("it is not in the bundle"))
+		g.step("4.1", FileReplay+" is in the bundle and well-formed", missing("it is not in the bundle"))
 		return
 	}
 
@@ -26,7 +26,7 @@ func (v *verifier) trajectory(g grader) {
 	if err == nil && !s.IsCanonical {
 		err = fmt.Errorf("%w: a line is not in canonical form", ErrInvalid)
 	}
-	if !g.step("4.1", FileReplay+" is in the bundle and well-formed", escaped(err)) {
+	if !g.step("4.1", FileReplay+" is in the bundle and well-formed", escapeError(err)) {
 		return
 	}
 
@@ -67,8 +67,8 @@ func digestOrNull(d *hashing.Digest) string {
 	return d.String()
 }
 
-// replayPayment: a session that is paid first says so once, and how, before any
-// work; one that is paid afterwards cannot know.
+// replayPayment checks the payment lines of the record. A job that is paid first records
+// its payment once, before any work; a job that is paid afterwards records none.
 func (v *verifier) replayPayment(s *replay.Summary) error {
 	rec, lines := v.receipt, s.Payments
 	want := map[Mode]string{ModeHold: replay.PaymentHeld, ModePrepay: replay.PaymentReceived}[rec.Mode]
