@@ -2,14 +2,11 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
@@ -17,28 +14,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/payments/cashu"
 )
-
-// terminal is a new one: what is written to the second file is read from the first.
-func terminal(t *testing.T) (screen, tty *os.File) {
-	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
-	}
-	t.Cleanup(func() { screen.Close() })
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
-	}
-	if tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		testclass.Unavailable(t, "no terminal can be opened: "+err.Error())
-	}
-	t.Cleanup(func() { tty.Close() })
-	return screen, tty
-}
 
 // TestRestoreIsSeenToGoOn: on a terminal, in one line; elsewhere it says nothing
 // but its end.
@@ -48,7 +23,7 @@ func TestRestoreIsSeenToGoOn(t *testing.T) {
 	} else {
 		end()
 	}
-	screen, tty := terminal(t)
+	screen, tty := testclass.Terminal(t)
 	tell, end := restoreProgress(&app.Streams{Err: tty})
 	if tell == nil {
 		t.Fatal("a terminal is not taken for one")
@@ -76,7 +51,7 @@ func TestWordsAreShownOnTheTerminal(t *testing.T) {
 	}
 	words := strings.TrimSpace(string(seed))
 	for answer, shown := range map[string]bool{"y\n": true, "n\n": false} {
-		screen, tty := terminal(t)
+		screen, tty := testclass.Terminal(t)
 		if _, err := screen.WriteString(answer); err != nil {
 			t.Fatal(err)
 		}

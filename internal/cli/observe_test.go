@@ -17,6 +17,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/observe"
+	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -98,7 +99,7 @@ func TestTopFits(t *testing.T) {
 // terminal is as it was afterwards.
 func TestTopIsLeftByKey(t *testing.T) {
 	for _, keys := range []string{"xq", "Q", "\x1b[A\x03"} {
-		keyboard, tty := terminal(t)
+		keyboard, tty := testclass.Terminal(t)
 		before, err := term.GetState(int(tty.Fd()))
 		if err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestTopIsLeftByKey(t *testing.T) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(patience):
+		case <-time.After(2 * time.Minute):
 			t.Errorf("%q: still there", keys)
 		}
 		restore()
