@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/cli/jobs"
 	"github.com/lightwork-market/lightwork/internal/node/organisms"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/testclass"
@@ -23,8 +24,8 @@ import (
 // demoed is what a demo left: a sold and bought job.
 type demoed struct {
 	dir    string
-	sold   traceView
-	bought traceView
+	sold   jobs.TraceView
+	bought jobs.TraceView
 	replay []map[string]any // the lines of REPLAY.jsonl
 }
 
@@ -36,21 +37,21 @@ func runDemo(t *testing.T) demoed {
 		t.Fatalf("demo: %v\n%s", err, out)
 	}
 	conf := filepath.Join(d.dir, "lightwork.yaml")
-	var jobs []jobView
-	var traces []traceView
+	var list []jobs.JobView
+	var traces []jobs.TraceView
 	for _, ask := range []struct {
 		args func() []string
 		into any
 	}{
-		{func() []string { return []string{"-c", conf, "jobs", "list", "--json"} }, &jobs},
-		{func() []string { return []string{"-c", conf, "jobs", "trace", jobs[0].RequestID, "--json"} }, &traces},
+		{func() []string { return []string{"-c", conf, "jobs", "list", "--json"} }, &list},
+		{func() []string { return []string{"-c", conf, "jobs", "trace", list[0].RequestID, "--json"} }, &traces},
 	} {
 		out, err := exec.CommandContext(t.Context(), program, ask.args()...).Output()
 		if err == nil {
 			err = json.Unmarshal(out, ask.into)
 		}
-		if err != nil || len(jobs) != 1 {
-			t.Fatalf("%d jobs, %v\n%s", len(jobs), err, out)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%d jobs, %v\n%s", len(list), err, out)
 		}
 	}
 	if len(traces) != 2 {

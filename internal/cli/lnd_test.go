@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/demo"
+	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
 	"github.com/lightwork-market/lightwork/internal/node"
@@ -68,11 +70,11 @@ func demoOnLightning(t *testing.T, network *devnet.Network, job string, flags ..
 	if err != nil {
 		t.Fatalf("demo: %v\n%s", err, doc)
 	}
-	var out demoOutcome
+	var out demo.Outcome
 	if err := json.Unmarshal(doc, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append([]string{"payee_pinned"}, demoRequired...) {
+	for _, name := range append([]string{"payee_pinned"}, demo.Required...) {
 		if out.Claims[name] != "proved" {
 			t.Errorf("%s is %q", name, out.Claims[name])
 		}
@@ -184,12 +186,12 @@ func (n *lndNode) untilSpendable(t *testing.T, want int64) {
 }
 
 // buy submits a job and returns what it printed.
-func (n *lndNode) buy(t *testing.T, args ...string) (purchaseView, error) {
+func (n *lndNode) buy(t *testing.T, args ...string) (purchase.PurchaseView, error) {
 	t.Helper()
 	cmd := n.command(append([]string{"buyer", "submit", "--json", "--max-msats", "60000"}, args...)...)
 	cmd.Stderr = t.Output()
 	doc, err := cmd.Output()
-	var v purchaseView
+	var v purchase.PurchaseView
 	if jerr := json.Unmarshal(doc, &v); jerr != nil && err == nil {
 		t.Fatal(jerr)
 	}
@@ -247,7 +249,7 @@ func (n *lndNode) prepay(t *testing.T) {
 // the next life runs the job again, settles once and leaves one receipt.
 func (n *lndNode) killedWhileHeld(t *testing.T) {
 	before := n.spendable(t)
-	done := make(chan purchaseView, 1)
+	done := make(chan purchase.PurchaseView, 1)
 	go func() {
 		v, err := n.buy(t, "--cmd", "sleep 3; echo survived")
 		if err != nil {

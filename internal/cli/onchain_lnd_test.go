@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/devnet"
 	"github.com/lightwork-market/lightwork/internal/node"
@@ -117,7 +118,7 @@ func (n *chainNode) balance(t *testing.T, role string) payments.Balance {
 }
 
 // mineUntil mines while the purchase is not done.
-func (n *chainNode) mineUntil(t *testing.T, done <-chan purchaseView) purchaseView {
+func (n *chainNode) mineUntil(t *testing.T, done <-chan purchase.PurchaseView) purchase.PurchaseView {
 	t.Helper()
 	for {
 		select {
@@ -148,13 +149,13 @@ func (n *chainNode) untilWaiting(t *testing.T) {
 }
 
 // submit buys in the background.
-func (n *chainNode) submit(t *testing.T, args ...string) <-chan purchaseView {
-	done := make(chan purchaseView, 1)
+func (n *chainNode) submit(t *testing.T, args ...string) <-chan purchase.PurchaseView {
+	done := make(chan purchase.PurchaseView, 1)
 	go func() {
 		cmd := n.command(append([]string{"buyer", "submit", "--json", "--max-msats", "60000000"}, args...)...)
 		cmd.Stderr = t.Output()
 		doc, err := cmd.Output()
-		var v purchaseView
+		var v purchase.PurchaseView
 		if jerr := json.Unmarshal(doc, &v); jerr != nil {
 			t.Errorf("buy: %v: %s", err, doc)
 		}

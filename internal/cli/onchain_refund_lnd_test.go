@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/lightwork-market/lightwork/internal/cli/jobs"
 )
 
 // killedWhileRefunding: the job is not to be paid for, so that what came for it
@@ -38,7 +40,7 @@ func (n *chainNode) killedWhileRefunding(t *testing.T) {
 	n.until(t, "the prepayment came back", "buyer", "resume", v.RequestID)
 	n.until(t, "refunded ", "buyer", "show", v.RequestID)
 	doc, err := n.command("provider", "debts", "--json").Output()
-	var debts []debtView
+	var debts []jobs.DebtView
 	if err == nil {
 		err = json.Unmarshal(doc, &debts)
 	}

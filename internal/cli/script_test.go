@@ -25,6 +25,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/demo"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/port"
@@ -238,11 +239,11 @@ func TestDemoProves(t *testing.T) {
 	if err != nil {
 		t.Fatalf("demo: %v\n%s", err, doc)
 	}
-	var out demoOutcome
+	var out demo.Outcome
 	if err := json.Unmarshal(doc, &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range demoRequired {
+	for _, name := range demo.Required {
 		if out.Claims[name] != "proved" {
 			t.Errorf("%s is %q", name, out.Claims[name])
 		}
@@ -270,26 +271,26 @@ func TestDemoProves(t *testing.T) {
 // one before anything is made.
 func TestDemoOfAModel(t *testing.T) {
 	server := modelServer(t)
-	demo := func(flags ...string) *exec.Cmd {
+	order := func(flags ...string) *exec.Cmd {
 		args := append([]string{"demo", "--json", "--job", "text_generation", "--out", filepath.Join(t.TempDir(), "out")}, flags...)
 		return exec.CommandContext(t.Context(), filepath.Join(binDir, "lightwork"), args...)
 	}
 	for _, flags := range [][]string{nil, {"--endpoint", server.URL}, {"--model", "m"}, {"--key-env", "KEY"}} {
-		cmd := demo(flags...)
+		cmd := order(flags...)
 		said, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || exit.ExitCode() != advice.ExitUsage || !strings.Contains(string(said), "--endpoint http") {
 			t.Errorf("demo %v: %v: %s", flags, err, said)
 		}
 	}
-	cmd := demo("--endpoint", server.URL, "--model", "m")
+	cmd := order("--endpoint", server.URL, "--model", "m")
 	cmd.Stderr = t.Output()
 	doc, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("demo: %v\n%s", err, doc)
 	}
-	var out demoOutcome
-	if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != advice.ExitOK {
+	var out demo.Outcome
+	if err := json.Unmarshal(doc, &out); err != nil || demo.ClaimsCode(out.Claims) != advice.ExitOK {
 		t.Errorf("%+v, %v", out, err)
 	}
 	result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))
@@ -322,8 +323,8 @@ func TestDemoOfEachJob(t *testing.T) {
 			if err != nil {
 				t.Fatalf("demo: %v\n%s", err, doc)
 			}
-			var out demoOutcome
-			if err := json.Unmarshal(doc, &out); err != nil || claimsCode(out.Claims) != advice.ExitOK {
+			var out demo.Outcome
+			if err := json.Unmarshal(doc, &out); err != nil || demo.ClaimsCode(out.Claims) != advice.ExitOK {
 				t.Errorf("%+v, %v", out, err)
 			}
 			result, err := os.ReadFile(filepath.Join(out.Bundle, "RESULT.json"))

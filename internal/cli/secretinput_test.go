@@ -12,7 +12,7 @@ func TestSecretOfAnOpenPipe(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	go func() { _, _ = io.WriteString(w, " a secret \n") }()
-	got, err := secretInput(&app.Streams{In: r}, "key")
+	got, err := app.SecretInput(&app.Streams{In: r}, "key")
 	if err != nil || got != "a secret" {
 		t.Errorf("%q, %v", got, err)
 	}

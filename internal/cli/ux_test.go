@@ -13,59 +13,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/fstest"
 
-	"github.com/nbd-wtf/go-nostr"
-
-	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/node"
-	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/testclass"
-	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/schemas"
 )
-
-func TestPackRefusesLinksThatLeadOut(t *testing.T) {
-	link := func(to string) fstest.MapFS {
-		return fstest.MapFS{"a/link": {Data: []byte(to), Mode: os.ModeSymlink | 0o777}, "f": {Data: []byte("x")}}
-	}
-	for to, ok := range map[string]bool{
-		"../f": true, "other": true, "./x/../y": true, "..": true,
-		"../../f": false, "/etc/passwd": false, "x/../../../f": false,
-	} {
-		if _, err := packFS(link(to)); (err == nil) != ok {
-			t.Errorf("link to %s: %v", to, err)
-		}
-	}
-}
-
-func TestPackCounts(t *testing.T) {
-	p, err := packFS(fstest.MapFS{
-		"a": {Data: []byte("12345")}, "d/b": {Data: []byte("123")}, ".git/config": {Data: []byte("secret")}, "sub/.git": {Data: []byte("gitdir")},
-	})
-	if err != nil || p.files != 2 || p.bytes != 8 {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	if bytes.Contains(p.archive, []byte("gitdir")) {
-		t.Error(".git was packed")
-	}
-}
-
-func TestSecretNames(t *testing.T) {
-	for name, secret := range map[string]bool{
-		".env": true, ".ENV": true, ".env.local": true, "server.pem": true, "Id_Rsa": true, "tls.key": true, ".netrc": true,
-		"credentials": true, "credentials.json": true, "admin.macaroon": true,
-		".env.example": false, "id_rsa.pub": false, "keyboard.go": false, "environment": false, "main.go": false,
-	} {
-		if isSecretName(name) != secret {
-			t.Errorf("%s: %v", name, !secret)
-		}
-	}
-}
 
 // TestEveryKeyIsInTheTemplateAndTheDocs: a key that nobody can find is no key.
 func TestEveryKeyIsInTheTemplateAndTheDocs(t *testing.T) {
@@ -128,131 +81,6 @@ func TestJSONLog(t *testing.T) {
 	}
 	if len(said) != 4 || !strings.HasPrefix(said[0], "ERROR no configuration at") || !strings.Contains(said[0], "init") || said[2] != "INFO one " || said[3] != "INFO hint: two " {
 		t.Errorf("said %q", said)
-	}
-}
-
-// sold is a purchase of a sandbox job that was delivered with this status.
-func sold(t *testing.T, status schemas.Status) buyer.Purchase {
-	t.Helper()
-	out, err := json.Marshal(schemas.SandboxRunResult{Status: status, Error: "e"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ev := nostr.Event{Tags: nostr.Tags{{"i", `{"sandbox":{"resources":{"timeout_secs":7}}}`, "text"}}}
-	request, err := json.Marshal(ev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return buyer.Purchase{SchemaID: string(schemas.SandboxRun), State: buyer.StateDone, Request: request, Output: out, JobHash: hashing.Bytes(nil)}
-}
-
-func TestUnmetJobsHaveACode(t *testing.T) {
-	for status, want := range map[schemas.Status]string{
-		schemas.StatusSuccess: "",
-		schemas.StatusFailed:  "the job was done and its commands failed",
-		schemas.StatusTimeout: "the job was done and its commands were stopped at their 7 s limit",
-		schemas.StatusError:   "the job ended as error: e",
-	} {
-		err := unmet(sold(t, status))
-		if want == "" {
-			if err != nil {
-				t.Errorf("%s: %v", status, err)
-			}
-			continue
-		}
-		var coded *advice.Error
-		if !errors.As(err, &coded) || coded.Code != advice.ExitUnmet || err.Error() != want {
-			t.Errorf("%s: %v", status, err)
-		}
-	}
-	open := sold(t, schemas.StatusFailed)
-	open.State = buyer.StatePaid
-	if err := unmet(open); err != nil {
-		t.Errorf("a purchase that is not done: %v", err)
-	}
-}
-
-func TestWhatIsLeftOfAnInterruptedPurchase(t *testing.T) {
-	held := buyer.Purchase{State: buyer.StatePaying, Charge: buyer.Charge{Attempt: &buyer.Attempt{AmountMsats: 20_000}}}
-	paid := buyer.Purchase{State: buyer.StatePaid, Charge: buyer.Charge{Payment: &payments.Payment{State: payments.PaymentSucceeded, AmountMsats: 9000}}}
-	for want, p := range map[string]buyer.Purchase{
-		"20 sat are held, the job goes on":    held,
-		"9 sat are paid, the job goes on":     paid,
-		"nothing is paid, the request is out": {State: buyer.StateRequested},
-	} {
-		if got := left(p); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	if v := viewOf(held); v.money() != "held 20 sat" {
-		t.Errorf("listed as %q", v.money())
-	}
-}
-
-// TestDemoFolder: a demo takes nothing of another's folder while that demo, or a
-// node of its, runs there, and never its keys.
-func TestDemoFolder(t *testing.T) {
-	d := demoCmd{Out: filepath.Join(t.TempDir(), "out")}
-	dir, moved, unlock, err := d.folder()
-	if err != nil || moved != "" {
-		t.Fatal(moved, err)
-	}
-	if _, err := node.WriteSetup(dir, config.Setup{ProviderWallet: "play", BuyerWallet: "play", Relay: "ws://127.0.0.1:1", PlayURL: "http://127.0.0.1:1", PerMinuteMsats: 1}); err != nil {
-		t.Fatal(err)
-	}
-	key, err := os.ReadFile(filepath.Join(dir, "keys", "provider.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	keeps := func(in string) {
-		t.Helper()
-		if now, err := os.ReadFile(filepath.Join(in, "keys", "provider.key")); err != nil || !bytes.Equal(now, key) {
-			t.Errorf("the provider's key in %s: %v", in, err)
-		}
-	}
-	if _, _, _, err := d.folder(); err == nil || !strings.Contains(err.Error(), "another demo is running in "+dir) {
-		t.Errorf("a second demo: %v", err)
-	}
-	keeps(dir)
-	unlock()
-
-	// Every kind of process that may run there.
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "node.db"), sqlite.Options{ExclusiveLock: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, _, _, err := d.folder(); err == nil || !strings.Contains(err.Error(), dir+" is in use") {
-		t.Errorf("a demo in the folder of a running node: %v", err)
-	}
-	keeps(dir)
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	for n := 1; n <= 2; n++ {
-		_, moved, unlock, err = d.folder()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unlock()
-		if n == 1 {
-			if want := dir + "-1"; moved != want {
-				t.Errorf("moved to %q, want %q", moved, want)
-			}
-			keeps(moved)
-		}
-		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
-			t.Errorf("the folder is not empty: %v, %v", left, err)
-		}
-		unlock()
-	}
-
-	full := t.TempDir()
-	if err := os.WriteFile(filepath.Join(full, "mine"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, _, err := (demoCmd{Out: full}).folder(); err == nil || !strings.Contains(err.Error(), "not from a demo") {
-		t.Errorf("somebody's folder: %v", err)
 	}
 }
 

@@ -151,15 +151,28 @@ var rooms = map[string][]string{
 	"bench":                            {},
 
 	// Programs connect the rooms.
-	"internal/cli/app": {"buyer", "internal/advice", "internal/config", "internal/display", "internal/sqlite"},
-	// A command knows neither databases nor wallets: what it wants of them it asks a node.
-	"internal/cli": {
-		"agentruntime/contract", "agentruntime/host", "agentruntime/manifest", "agentruntime/message", "agentruntime/organism", "agentruntime/sandbox",
-		"agentruntime/sandbox/images", "agentruntime/supervisor", "agentruntime/wire", "buyer", "buyer/adjudicate", "buyer/panel", "domain", "examples",
-		"hashing", "internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/nip05", "internal/node", "internal/node/builtin",
-		"internal/node/health", "internal/node/keys", "internal/node/wallets", "internal/observe", "market/kinds", "payments", "provider", "receipts",
-		"relay", "relay/bunker", "relay/server", "replay", "schemas",
-	},
+	// A group of commands is a room; none of them knows a store or a wallet.
+	"internal/cli":          {"agentruntime/message", "internal/advice", "internal/cli/agents", "internal/cli/app", "internal/cli/backup", "internal/cli/buy", "internal/cli/demo", "internal/cli/doctor", "internal/cli/images", "internal/cli/jobs", "internal/cli/keys", "internal/cli/organism", "internal/cli/receipts", "internal/cli/relay", "internal/cli/replay", "internal/cli/schemas", "internal/cli/sell", "internal/cli/setup", "internal/cli/top", "internal/cli/wallet", "internal/display", "internal/node/builtin"},
+	"internal/cli/agents":   {"agentruntime/contract", "agentruntime/host", "agentruntime/manifest", "agentruntime/supervisor", "agentruntime/wire", "internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node"},
+	"internal/cli/app":      {"buyer", "internal/advice", "internal/config", "internal/display", "internal/node", "internal/node/keys", "internal/sqlite"},
+	"internal/cli/backup":   {"internal/advice", "internal/cli/app"},
+	"internal/cli/buy":      {"buyer", "buyer/adjudicate", "buyer/panel", "hashing", "internal/advice", "internal/cli/app", "internal/cli/panel", "internal/cli/purchase", "internal/config", "internal/display", "internal/nip05", "internal/node", "internal/node/wallets", "payments", "provider", "receipts", "schemas"},
+	"internal/cli/demo":     {"agentruntime/manifest", "agentruntime/sandbox", "buyer", "examples", "internal/advice", "internal/cli/app", "internal/cli/buy", "internal/cli/purchase", "internal/config", "internal/display", "internal/node", "internal/node/builtin", "internal/node/wallets", "receipts", "relay/server", "schemas"},
+	"internal/cli/doctor":   {"agentruntime/sandbox", "internal/advice", "internal/cli/app", "internal/display", "internal/node/builtin", "internal/node/health"},
+	"internal/cli/images":   {"agentruntime/sandbox/images", "internal/advice", "internal/cli/app"},
+	"internal/cli/jobs":     {"internal/advice", "internal/cli/app", "internal/display", "internal/node", "payments", "provider", "receipts"},
+	"internal/cli/keys":     {"internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node/keys", "relay", "relay/bunker"},
+	"internal/cli/organism": {"agentruntime/host", "agentruntime/message", "agentruntime/organism", "agentruntime/wire", "internal/advice", "internal/cli/app", "internal/display", "internal/node"},
+	"internal/cli/panel":    {"buyer", "buyer/panel", "internal/advice", "internal/cli/app", "internal/cli/purchase", "internal/display", "internal/node", "payments", "receipts", "schemas"},
+	"internal/cli/purchase": {"buyer", "internal/advice", "internal/cli/app", "internal/display", "internal/node", "payments", "receipts", "schemas"},
+	"internal/cli/receipts": {"buyer", "domain", "hashing", "internal/advice", "internal/cli/app", "internal/cli/jobs", "internal/cli/purchase", "internal/config", "internal/display", "internal/node", "market/kinds", "receipts"},
+	"internal/cli/relay":    {"internal/advice", "internal/cli/app", "internal/config", "internal/node", "relay/server"},
+	"internal/cli/replay":   {"hashing", "internal/advice", "internal/cli/app", "internal/display", "receipts", "replay"},
+	"internal/cli/schemas":  {"internal/advice", "internal/cli/app", "internal/config", "schemas"},
+	"internal/cli/sell":     {"agentruntime/host", "agentruntime/sandbox", "hashing", "internal/advice", "internal/cli/app", "internal/cli/doctor", "internal/cli/jobs", "internal/display", "internal/node", "internal/node/builtin", "internal/node/health", "internal/node/wallets", "payments", "provider", "receipts"},
+	"internal/cli/setup":    {"internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node", "payments"},
+	"internal/cli/top":      {"agentruntime/supervisor", "internal/advice", "internal/cli/app", "internal/display", "internal/node", "internal/observe", "relay"},
+	"internal/cli/wallet":   {"internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node", "internal/node/wallets", "payments"},
 	// A node wires the others.
 	"internal/node": {
 		"agentruntime/...", "buyer", "buyer/panel", "hashing", "internal/advice", "internal/config", "internal/display", "internal/hardware", "internal/kernel",

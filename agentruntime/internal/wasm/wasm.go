@@ -66,8 +66,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wit"
+	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // Globals are the flags every command has.
@@ -42,4 +44,9 @@ func NewStreams(g *Globals, version string, in io.Reader, out, err io.Writer) *S
 		s.Err = lineLog{s.Told}
 	}
 	return s
+}
+
+// Open reads the configuration that the flags name.
+func Open(s *Streams, g *Globals) (*node.Node, error) {
+	return node.Load(g.Config, s.Version, s.Log)
 }

@@ -1,0 +1,282 @@
+// Package receipts has the commands that list, verify, show and publish receipts.
+package receipts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/cli/jobs"
+	"github.com/lightwork-market/lightwork/internal/cli/purchase"
+	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Cmd is lightwork receipts.
+type Cmd struct {
+	List    receiptsListCmd    `cmd:"" help:"List receipts."`
+	Show    receiptsShowCmd    `cmd:"" help:"Print a receipt."`
+	Verify  receiptsVerifyCmd  `cmd:"" help:"Have a bundle proved by lightwork-verify, offline."`
+	Export  receiptsExportCmd  `cmd:"" help:"Write the bundle that proves a purchase."`
+	Publish receiptsPublishCmd `cmd:"" help:"Publish an event that points to a receipt, or take it back."`
+	Page    receiptsPageCmd    `cmd:"" help:"Write a page that verifies bundles in a browser."`
+}
+
+// receiptView is a receipt as a listing shows it.
+type receiptView struct {
+	ReceiptID   string        `json:"receipt_id"`
+	Timestamp   string        `json:"timestamp"`
+	RequestID   string        `json:"request_id"`
+	AmountMsats int64         `json:"amount_msats"`
+	AssetID     string        `json:"asset_id"`
+	Mode        receipts.Mode `json:"mode"`
+	// Purpose is engagement for the receipt of a fee.
+	Purpose  receipts.Purpose `json:"purpose"`
+	Provider string           `json:"provider_id"`
+	Buyer    string           `json:"buyer_id"`
+	doc      []byte
+}
+
+type receiptsListCmd struct {
+	Role  config.Side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	Limit int         `help:"How many at most; 0 for all." default:"50"`
+	JSON  bool        `help:"Print JSON."`
+}
+
+// Run lists receipts, newest first.
+func (c receiptsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	list, err := readReceipts(ctx, s, g, c.Role, func(store receiptStore) ([]node.StoredReceipt, error) { return store.Receipts(ctx, c.Limit) })
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return app.PrintJSON(s.Out, list)
+	}
+
+	w := app.NewTable(s.Out, 4, 5, 3)
+	fmt.Fprintln(w, "RECEIPT\tTIME\tAMOUNT\tASSET\tMODE\tFOR\tREQUEST")
+	for _, v := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", display.ShortReceipt(v.ReceiptID), display.LocalTime(v.Timestamp), display.Msats(v.AmountMsats), v.AssetID, v.Mode, v.Purpose, display.Short(v.RequestID))
+	}
+	return w.Flush()
+}
+
+// receiptStore is a side's database as far as receipts go.
+type receiptStore interface {
+	Receipts(ctx context.Context, limit int) ([]node.StoredReceipt, error)
+	FindReceipts(ctx context.Context, name string) ([]node.StoredReceipt, error)
+}
+
+// readReceipts views what query finds in a side's database.
+func readReceipts(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, query func(receiptStore) ([]node.StoredReceipt, error)) ([]receiptView, error) {
+	c, err := app.Open(s, g)
+	if err != nil {
+		return nil, err
+	}
+	list := []receiptView{}
+	if named.Of(c.Config) == "provider" {
+		err = jobs.ReadProvider(ctx, s, g, func(store *node.Sales) error {
+			if store == nil {
+				return nil
+			}
+
+			found, err := query(store)
+			for _, r := range found {
+				v, err := viewReceipt(r, r.Doc)
+				if err != nil {
+					return err
+				}
+				list = append(list, v)
+			}
+			return err
+		})
+		return list, err
+	}
+
+	err = purchase.ReadBuyer(ctx, s, g, func(store *node.Purchases) error {
+		if store == nil {
+			return nil
+		}
+
+		found, err := query(store)
+		for _, r := range found {
+			ev, err := receipts.ParseEvent(r.Doc, 1<<20)
+			if err != nil {
+				return fmt.Errorf("stored receipt %s: %w", r.ReceiptID, err)
+			}
+			v, err := viewReceipt(r, []byte(ev.Content))
+			if err != nil {
+				return err
+			}
+			list = append(list, v)
+		}
+
+		return err
+	})
+	return list, err
+}
+
+func viewReceipt(stored node.StoredReceipt, doc []byte) (receiptView, error) {
+	r, err := receipts.ParseReceipt(doc)
+	if err != nil {
+		return receiptView{}, fmt.Errorf("stored receipt %s: %w", stored.ReceiptID, err)
+	}
+	return receiptView{
+		r.ReceiptID, r.Timestamp, r.RequestEventID, r.AmountMsats, r.AssetID, r.Mode, r.PaidFor(), r.ProviderID, r.BuyerID, doc,
+	}, nil
+}
+
+type receiptsShowCmd struct {
+	ID   string      `arg:"" help:"Receipt id or request id, or its beginning."`
+	Role config.Side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+}
+
+// Run prints one receipt.
+func (c receiptsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	found, err := findReceipt(ctx, s, g, c.Role, c.ID)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.Out, display.PrettyJSON(found.doc))
+	return err
+}
+
+// findReceipt resolves a receipt's or a request's id, or its beginning.
+func findReceipt(ctx context.Context, s *app.Streams, g *app.Globals, named config.Side, id string) (receiptView, error) {
+	var found []receiptView
+	if len(id) >= node.MinName {
+		var err error
+		found, err = readReceipts(ctx, s, g, named, func(store receiptStore) ([]node.StoredReceipt, error) { return store.FindReceipts(ctx, id) })
+		if err != nil {
+			return receiptView{}, err
+		}
+	}
+
+	if len(found) == 2 && found[0].RequestID == found[1].RequestID { // a request id: the receipt of the result
+		found = slices.DeleteFunc(found, func(v receiptView) bool { return v.Purpose == receipts.PurposeEngagement })
+	}
+	if len(found) != 1 {
+		return receiptView{}, advice.Usage("lightwork receipts list shows the ids", "%s match %q (at least %d characters)", receiptsOf(len(found)), id, node.MinName)
+	}
+	return found[0], nil
+}
+
+// receiptsOf: of more than two it is not counted how many they are.
+func receiptsOf(n int) string {
+	if n > 2 {
+		return "several receipts"
+	}
+	return fmt.Sprintf("%d receipts", n)
+}
+
+type receiptsVerifyCmd struct {
+	Bundle   string `arg:"" help:"A folder, a .tar file, - for a tar archive on standard input, or the id of a purchase or receipt that is here; with --all a folder of bundles."`
+	All      bool   `help:"Verify every bundle in a folder, and what they show of each provider's chain."`
+	Provider string `help:"The provider is this one (npub or hex)." placeholder:"KEY"`
+	Buyer    string `help:"The buyer is this one (npub or hex)." placeholder:"KEY"`
+	Payee    string `help:"The invoice is of this Lightning node (hex)." placeholder:"KEY"`
+	Network  string `help:"The network that the money must be on; cashu:HOST for a mint, chain:NAME for the chain." placeholder:"NAME"`
+	Require  string `help:"Claims that must be proved beside the first seven." placeholder:"LIST"`
+	Explain  bool   `help:"Show every step."`
+	JSON     bool   `help:"Print the report as JSON."`
+}
+
+// Run hands over to the verifier, a program that can reach no network and no
+// database, and ends with its exit code.
+func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	verifier, err := display.FindVerifier()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.Bundle); errors.Is(err, fs.ErrNotExist) && c.Bundle != "-" {
+		if c.All || !receiptOrRequest.MatchString(c.Bundle) {
+			return advice.Usage("lightwork receipts list shows ids, which may stand here too", "%s: no such folder or file", c.Bundle)
+		}
+		dir, err := os.MkdirTemp("", "lightwork-bundle-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+
+		export := receiptsExportCmd{ID: c.Bundle, Out: filepath.Join(dir, "bundle.tar")}
+		if err := export.Run(ctx, s, g); err != nil {
+			return err
+		}
+		c.Bundle = export.Out
+	}
+
+	var args []string
+	for _, f := range []struct{ name, value string }{
+		{"provider", c.Provider}, {"buyer", c.Buyer}, {"payee", c.Payee}, {"network", c.Network}, {"require", c.Require},
+	} {
+		if f.value != "" {
+			args = append(args, "--"+f.name+"="+f.value)
+		}
+	}
+
+	if c.All {
+		args = append(args, "--all")
+	}
+	if c.Explain {
+		args = append(args, "--explain")
+	}
+	if c.JSON {
+		args = append(args, "--json")
+	}
+	cmd := exec.CommandContext(ctx, verifier, append(args, "--", c.Bundle)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.In, s.Out, s.Err
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return advice.Exit(exit.ExitCode())
+	}
+	return err
+}
+
+// receiptOrRequest is how an id, or its beginning, is written.
+var receiptOrRequest = regexp.MustCompile(`^(rcpt_)?[0-9a-f]{4,64}$`)
+
+type receiptsExportCmd struct {
+	ID  string `arg:"" help:"Receipt id or request id, or its beginning."`
+	Out string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
+}
+
+// Run writes the bundle of a purchase.
+func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	return purchase.ReadBuyer(ctx, s, g, func(store *node.Purchases) error {
+		p, err := purchase.Find(ctx, store, c.ID)
+		if err != nil {
+			return err
+		}
+		prove := buyer.BundleOf
+		if e := p.Engagement; e != nil && e.ReceiptID != "" && strings.HasPrefix(e.ReceiptID, c.ID) {
+			prove = buyer.EngagementBundleOf
+		}
+		b, err := prove(ctx, store, p)
+		if err != nil {
+			return advice.Hint(err, "lightwork buyer resume waits for a receipt that has not come yet")
+		}
+		if !strings.HasSuffix(c.Out, ".tar") {
+			return purchase.WriteFolder(c.Out, b)
+		}
+
+		f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+		if err != nil {
+			return advice.Usage("name a new file", "--out: %w", err)
+		}
+		return cmp.Or(b.WriteTar(f), f.Close())
+	})
+}

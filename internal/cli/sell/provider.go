@@ -1,0 +1,99 @@
+// Package sell has the commands of a provider: run, drain, pause, retire, pay debts,
+// explain its policy.
+package sell
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/cli/doctor"
+	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/node/health"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
+	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
+)
+
+// Cmd is lightwork provider.
+type Cmd struct {
+	Run    providerRunCmd    `cmd:"" help:"Announce, take jobs, run them, get paid, until interrupted."`
+	Retire providerRetireCmd `cmd:"" help:"Take the announcement back, for good."`
+	Pause  providerPauseCmd  `cmd:"" help:"Take no new jobs; open ones go on."`
+	Resume providerResumeCmd `cmd:"" help:"Take jobs again."`
+	Drain  providerDrainCmd  `cmd:"" help:"Take no new jobs, finish the open ones, and end the provider."`
+	Debts  providerDebtsCmd  `cmd:"" help:"List what is owed to buyers whose prepaid jobs failed, and what became of it."`
+}
+
+type providerRunCmd struct{}
+
+// Run sells until interrupted.
+func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := app.Open(s, g)
+	if err != nil {
+		return err
+	}
+	if len(c.Provider.Offers) == 0 {
+		return advice.Usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
+	}
+
+	if c.SellsSandbox() {
+		builtin.TakeScope(ctx, s.Log)
+		if err := sandboxReady(ctx, s, g, c, "lightwork provider run"); err != nil {
+			return err
+		}
+		if c.Level != "" && c.Level != sandbox.LevelFull {
+			s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.Level)
+		}
+	}
+
+	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
+	signal.Notify(reread, syscall.SIGHUP)
+	defer signal.Stop(reread)
+
+	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, func(key string) {
+		npub, _ := receipts.Npub(key)
+		s.Told.Info("selling as " + npub)
+		if a := c.Admission(); a != provider.AdmissionOpen {
+			s.Told.Info(g.Spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
+			if why := c.PausedWhy(); why != "" {
+				s.Told.Info("it paused because " + display.Printable(why))
+			}
+		}
+		if c.Provider.Wallet.Backend == "play" {
+			s.Told.Info("PLAY MONEY: nothing that is earned here is worth anything")
+		}
+	}), reread)
+	return wallets.Trouble(err, "provider", c.Provider.Wallet)
+}
+
+// sandboxReady says why jobs could not run in the sandbox, before anything is
+// promised to anybody, and refuses to begin where nothing else is on offer: what
+// needs no sandbox is sold without. again is the command, for the hint.
+func sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, c *node.Node, again string) error {
+	level, all := health.CheckSandbox(ctx, c.Sandbox.Least())
+	c.Level = level
+	failed := health.Failures(all)
+	if len(failed) == 0 || ctx.Err() != nil { // an interrupted trial shows nothing
+		return ctx.Err()
+	}
+	for i := range failed {
+		failed[i].Fix = g.Spell(failed[i].Fix)
+	}
+	if err := doctor.PrintFindings(s.Err, failed); err != nil {
+		return err
+	}
+	if !c.SellsSandboxOnly() {
+		return nil
+	}
+
+	return advice.Hint(errors.New("jobs cannot be confined here, so none is run"),
+		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
+}
