@@ -16,7 +16,7 @@ BENCHCOUNT ?= 5
 REPORT := $(GO) run ./internal/testclass/cmd/report
 SELF = $(MAKE) --no-print-directory
 
-.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents migrations fuzz bench check unreached vectors requirements clean
+.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents migrations fuzz bench check house unreached vectors requirements clean
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -119,6 +119,9 @@ check: ## formatters, linters, go.mod, vectors
 	cd interop/khatru && $(GO) mod tidy -diff && $(GO) vet ./...
 	cd bench/peers && $(GO) mod tidy -diff && $(GO) vet -tags "$(TAGS)" ./...
 	$(TEST) -count=1 -run VectorsAreCurrent ./receipts
+
+house: ## the measures of the house, each package with its numbers
+	$(GO) test -count=1 -v -run TestMeasures ./internal/house
 
 UNREACHED := internal/house/unreached.txt
 unreached: ## functions that no program or example reaches, against the list of those that stay

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -20,7 +21,6 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
-	"github.com/nbd-wtf/go-nostr"
 )
 
 // intakeWorkers bounds how many events are admitted at the same time; they
@@ -350,4 +350,19 @@ func (p *Provider) RetryRefund(ctx context.Context, requestID, to string) (Refun
 // buyer is told.
 func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats int64, err error) {
 	return p.refunds.WriteOff(ctx, requestID, note)
+}
+
+func settlement(job Job, purpose receipts.Purpose, pay Payment, issued Issued) SettlementEvent {
+	e := SettlementEvent{RequestID: job.RequestID, Purpose: purpose, PaidMsats: pay.PaidMsats, ReceiptID: issued.ReceiptID}
+	if issued.Excess != nil {
+		e.ExcessMsats = issued.Excess.Msats
+	}
+	return e
+}
+
+// tell passes an event on to whoever watches this provider.
+func (p *Provider) tell(e JobEvent) {
+	if p.cfg.Events != nil {
+		p.cfg.Events(e)
+	}
 }
