@@ -314,7 +314,7 @@ func (p *Provider) awaitPostpay(ctx context.Context, job Job, sig *jobSignal) er
 		return p.lost(ctx, job, inv)
 	case unshown(&job.Charge, inv):
 		return p.noPreimage(ctx, job)
-	case arrived(inv, &job.Charge) && inv.State == payments.InvoiceSettled:
+	case arrived(inv, job.Mode, &job.Charge) && inv.State == payments.InvoiceSettled:
 		return p.settled(ctx, job, &job.Charge, sig, payment(inv))
 	case inv.State == payments.InvoiceCanceled:
 		return p.close(ctx, job, StateFailed, because(CodeUnpaid, "the result was delivered and never paid"))

@@ -156,7 +156,7 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, c *Charge, sig *jo
 			}
 		case unshown(c, inv):
 			return p.noPreimage(ctx, job)
-		case arrived(inv, c):
+		case arrived(inv, job.Mode, c):
 			return p.paid(ctx, job, c, sig, payment(inv))
 		case !time.Now().Before(c.ExpiresAt):
 			if err := p.lapse(ctx, job, c, sig); err != nil {
@@ -178,9 +178,12 @@ func (p *Provider) awaitPayment(ctx context.Context, job Job, c *Charge, sig *jo
 	}
 }
 
-// arrived reports whether all of the price is there, held or settled.
-func arrived(inv payments.Invoice, c *Charge) bool {
-	return (inv.State == payments.InvoiceHeld || inv.State == payments.InvoiceSettled) && inv.PaidMsats >= c.PriceMsats
+// arrived reports whether all of the price is there: settled, or held where the job
+// is paid by a hold invoice. No other charge is made by one, so a wallet that calls it
+// held has not settled it yet, and may never do so.
+func arrived(inv payments.Invoice, mode receipts.Mode, c *Charge) bool {
+	held := inv.State == payments.InvoiceHeld && mode == receipts.ModeHold && c.Purpose == receipts.PurposeResult
+	return (held || inv.State == payments.InvoiceSettled) && inv.PaidMsats >= c.PriceMsats
 }
 
 // paid records a payment that is made before the job goes on. A fee is settled at once.

@@ -163,6 +163,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 		ended := ctx.Err() != nil
 		stop()
 		p.jobs.Wait() // those already resumed
+		p.pub.WaitAhead()
 		p.announcer.Goodbye(ctx)
 		if ended {
 			return nil // asked to stop before it began

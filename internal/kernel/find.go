@@ -49,7 +49,7 @@ func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.P
 
 const (
 	jobsNamed          = "SELECT request_id FROM requests" + ofRequest + firstTwo
-	jobsOfReceipt      = "SELECT request_id FROM receipts" + ofReceipt + firstTwo
+	jobsOfReceipt      = "SELECT DISTINCT request_id FROM receipts" + ofReceipt + firstTwo
 	purchasesNamed     = "SELECT request_id FROM purchases" + ofRequest + firstTwo
 	purchasesOfReceipt = "SELECT DISTINCT request_id FROM purchase_receipts" + ofReceipt + firstTwo
 	firstTwo           = " LIMIT 2"
