@@ -93,9 +93,11 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	return f.unseal(ctx, p)
 }
 
+// boxesOf are the boxes of a sealed result, counted as a dispute counts them: what an
+// encrypted result keeps at an address is none of them, whatever role it names.
 func boxesOf(refs []blobRef) (boxes []blobRef) {
 	for _, r := range refs {
-		if r.role == receipts.RoleSealed {
+		if r.role == receipts.RoleSealed && r.box == nil {
 			boxes = append(boxes, r)
 		}
 	}

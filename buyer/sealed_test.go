@@ -1,6 +1,7 @@
 package buyer_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -98,6 +99,45 @@ func TestSealedResultIsOpened(t *testing.T) {
 		if r := ruled(t, c, p); r.Verdict != receipts.VerdictDelivered || r.ExitCode() != receipts.ExitFailed {
 			t.Errorf("disputed all the same: %+v", r)
 		}
+	}
+}
+
+// TestBoxesAreCountedAsInADispute: an encrypted blob that calls itself sealed is no box
+// of the sealed result. Were it one, the true boxes would not open for the buyer,
+// and would for whoever judges.
+func TestBoxesAreCountedAsInADispute(t *testing.T) {
+	c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
+		c.pays = true
+		offer := c.offer(req, func(d *deal) { d.quote.Mode, d.quote.Delivery = receipts.ModePostpay, receipts.DeliverySealed })
+		data, output := []byte("no box"), hashing.Bytes([]byte("output"))
+		key, err := receipts.NewSealKey(secret, hashing.Bytes([]byte(offer.Content)), req.ID, output)
+		if err != nil {
+			c.t.Error(err)
+		}
+		box, err := key.Seal(0, data)
+		if err != nil {
+			c.t.Error(err)
+		}
+
+		result := c.sealed(req, offer, func(*answer) {}, nil, func(b *boxed) {
+			b.tags = append(
+				b.tags, nostr.Tag{"key", hex.EncodeToString(secret[:])}, nostr.Tag{"output_hash", output.String()},
+				nostr.Tag{
+					"box", receipts.RoleSealed, hashing.Bytes(data).String(), fmt.Sprint(len(data)),
+					hashing.Bytes(box).String(), fmt.Sprint(len(box)), "application/octet-stream",
+				},
+			)
+		})
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.blobs[hashing.Bytes(box)] = box
+		return []nostr.Event{offer, result}
+	}, nil, nil, func(cfg *buyer.Config) { cfg.ReceiptTimeout, cfg.AnswerTimeout = time.Second, 2*time.Second })
+	if !errors.Is(err, buyer.ErrIncomplete) || p.Output == nil || len(c.sent) != 1 {
+		t.Errorf("%v, %s, output %s, sent %d", err, p.Reason, p.Output, len(c.sent))
+	}
+	if r := ruled(t, c, p); r.Verdict != receipts.VerdictDelivered {
+		t.Errorf("ruled %+v", r)
 	}
 }
 

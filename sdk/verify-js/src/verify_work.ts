@@ -65,6 +65,8 @@ function checkTags(e: Evidence, event: Event): void {
   require(tagsNamed(event, "p").some((tag) => tag[1] === receipt.buyer), "no p tag with the buyer");
   requireTag(event, "schema", receipt.schema_id);
   for (const name of alwaysNamed) requireTag(event, name, receipt[name]);
+  if (receipt.agreement_hash === null)
+    require(tagsNamed(event, "agreement_hash").length === 0, "it names an agreement_hash, and the receipt does not");
   if (receipt.delivery === "sealed") {
     const commitment = onlyTag(event, "commitment") ?? "";
     require(isDigest(commitment), "not one commitment");
@@ -74,7 +76,6 @@ function checkTags(e: Evidence, event: Event): void {
   }
   for (const name of sealable) requireTag(event, name, receipt[name]);
   if (receipt.agreement_hash !== null) requireTag(event, "agreement_hash", receipt.agreement_hash);
-  else require(tagsNamed(event, "agreement_hash").length === 0, "it names an agreement_hash, and the receipt does not");
 }
 
 function requireTag(event: Event, name: string, value: string): void {
