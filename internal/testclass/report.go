@@ -43,12 +43,14 @@ func record(t testing.TB, class Class, why, remedy string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	// One write to a file opened for appending is not mixed with another's.
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatalf("write the report of tests: %v", err)
 	}
 	defer file.Close()
+
 	if _, err := file.Write(append(line, '\n')); err != nil {
 		t.Fatalf("write the report of tests: %v", err)
 	}
@@ -106,11 +108,13 @@ func Print(w io.Writer, all []Entry) error {
 				tests[reason] = append(tests[reason], e.Test)
 			}
 		}
+
 		if len(reasons) == 0 {
 			fmt.Fprintf(&b, "%s\n", h.nobody)
 			continue
 		}
 		fmt.Fprintf(&b, "%s:\n", h.some)
+
 		for _, r := range reasons {
 			fmt.Fprintf(&b, "  %s", r.Why)
 			if r.Remedy != "" {
@@ -123,6 +127,7 @@ func Print(w io.Writer, all []Entry) error {
 			}
 		}
 	}
+
 	_, err := w.Write(b.Bytes())
 	return err
 }

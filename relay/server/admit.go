@@ -44,6 +44,7 @@ func (s *Server) admit(ev *nostr.Event, size int, now time.Time) string {
 	if embedsProtected(ev) {
 		return "blocked: a repost must not embed a protected event"
 	}
+
 	return ""
 }
 
@@ -98,6 +99,7 @@ func (c *client) admitFilters(filters []nostr.Filter, inPart bool) string {
 	if len(c.identity.keys()) > 0 {
 		return ""
 	}
+
 	hidden, public := -1, false
 	for i := range filters {
 		public = public || filters[i].Kinds == nil
@@ -109,6 +111,7 @@ func (c *client) admitFilters(filters []nostr.Filter, inPart bool) string {
 			}
 		}
 	}
+
 	if hidden < 0 {
 		return ""
 	}
@@ -144,6 +147,7 @@ func (q *scan) hidePrivate(kinds []int, keys []string) error {
 			AND o.created_at = e.created_at AND o.seq = e.seq)`
 		q.otherTags = append(q.otherTags, authors, named)
 	}
+
 	q.otherClause += " AND (" + clause + ")"
 	return nil
 }

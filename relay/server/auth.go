@@ -70,6 +70,7 @@ func (i *identity) accept(ev *nostr.Event, now time.Time, verify func(*nostr.Eve
 	case len(keys) == maxKeys:
 		return "restricted: too many keys on one connection"
 	}
+
 	if err := verify(ev); err != nil {
 		return "invalid: " + err.Error()
 	}

@@ -56,6 +56,7 @@ func authorize(r *http.Request, verb string, names []string, now time.Time) (blo
 	if ev.CreatedAt.Time().After(now.Add(clockSkew)) { // 2. "created_at must be in the past"
 		return blobAuth{}, errAuthFuture
 	}
+
 	// 3. "The expiration tag must be set to a Unix timestamp in the future"
 	if unix, ok := nip01.Expiration(&ev); !ok || unix <= now.Unix() {
 		return blobAuth{}, errAuthExpired
@@ -69,6 +70,7 @@ func authorize(r *http.Request, verb string, names []string, now time.Time) (blo
 	if nip01.Verify(&ev) != nil {
 		return blobAuth{}, errAuthSig
 	}
+
 	auth := blobAuth{pubkey: ev.PubKey}
 	for tag := range ev.Tags.FindAll("x") {
 		auth.hashes = append(auth.hashes, tag[1])

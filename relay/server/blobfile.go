@@ -47,6 +47,7 @@ func (b *blobStore) receive(body io.Reader, limit int64) (incoming, error) {
 	case n > smallBlob:
 		return b.spool(io.MultiReader(head, body), limit)
 	}
+
 	sum := sha256.Sum256(head.Bytes())
 	return incoming{hash: hex.EncodeToString(sum[:]), size: n, small: head.Bytes()}, nil
 }
@@ -63,6 +64,7 @@ func (b *blobStore) spool(body io.Reader, limit int64) (in incoming, err error) 
 			os.Remove(f.Name())
 		}
 	}()
+
 	h := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, h), io.LimitReader(body, limit+1))
 	if err != nil {
@@ -74,6 +76,7 @@ func (b *blobStore) spool(body io.Reader, limit int64) (in incoming, err error) 
 	if err := f.Sync(); err != nil {
 		return incoming{}, fmt.Errorf("store blob: %w", err)
 	}
+
 	return incoming{hash: hex.EncodeToString(h.Sum(nil)), size: n, file: f.Name()}, nil
 }
 
@@ -91,12 +94,14 @@ func (b *blobStore) moveIn(in incoming) error {
 	if err := syncDir(folder); err != nil {
 		return err
 	}
+
 	if in := b.folder(in.hash); !in.named {
 		if err := syncDir(b.dir); err != nil {
 			return err
 		}
 		in.named = true
 	}
+
 	return nil
 }
 

@@ -29,6 +29,7 @@ type descriptor struct {
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	control := http.NewResponseController(w)
+
 	// A refused upload may be read to its end by the server.
 	_ = control.SetReadDeadline(now.Add(uploadStall))
 	auth, err := authorize(r, "upload", hostNames(s.cfg.PublicURL, localAddress(r)), now)
@@ -40,6 +41,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		reject(w, http.StatusForbidden, errAuthUploader.Error())
 		return
 	}
+
 	announced, err := announcedHash(r)
 	if err == nil && announced != "" && !auth.allows(announced) {
 		err = errBlobHash // before the body is read
@@ -57,6 +59,7 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.uploads.finish(u)
+
 	n, fresh, err := s.blobs.put(r.Context(), auth, announced, contentType(r), u, r.ContentLength)
 	if err != nil {
 		s.rejectBlob(w, err)
@@ -163,11 +166,13 @@ func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.Close()
+
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(transferTimeout))
 	h := w.Header()
 	h.Set("Content-Type", n.mime)
 	h.Set("ETag", `"`+hash+`"`)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+
 	// A blob is a stranger's document, so browsers must run no script of it.
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	http.ServeContent(w, r, "", time.Time{}, body)
@@ -192,6 +197,7 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 		s.rejectBlob(w, err)
 		return
 	}
+
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -216,6 +222,7 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 			return
 		}
 	}
+
 	s.cfg.Log.Warn("blob request", "error", err)
 	reject(w, http.StatusInternalServerError, "the blob could not be transferred")
 }

@@ -110,6 +110,7 @@ func (r *blobRoom) leave(key string, n int64) {
 func (r *blobRoom) take(key string, n int64) (over int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	own := r.own[key]
 	most := r.total
 	if !own {
@@ -188,16 +189,19 @@ func (b *blobStore) evict(ctx context.Context, n int64) error {
 		if err != nil {
 			return err
 		}
+
 		clause, args := "pubkey NOT IN (SELECT unhex(value) FROM json_each(?))", []any{b.room.keys}
 		if has > b.room.each/8 {
 			clause, args = "pubkey = ?", []any{most}
 			n = min(n, has-b.room.each/8)
 		}
+
 		rows, err := tx.Query("SELECT sha256, pubkey, size FROM blob_owners WHERE "+clause+" ORDER BY since LIMIT ?", append(args, evictedAtOnce)...)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var hash, key []byte
 			var o owned
@@ -207,6 +211,7 @@ func (b *blobStore) evict(ctx context.Context, n int64) error {
 			o.hash, o.key = hex.EncodeToString(hash), hex.EncodeToString(key)
 			list = append(list, o)
 		}
+
 		return rows.Err()
 	})
 	if err != nil {
@@ -215,6 +220,7 @@ func (b *blobStore) evict(ctx context.Context, n int64) error {
 	if len(list) == 0 {
 		return errBlobsFull
 	}
+
 	for _, o := range list {
 		if n <= 0 {
 			return nil
@@ -225,5 +231,6 @@ func (b *blobStore) evict(ctx context.Context, n int64) error {
 		}
 		n -= o.size + ownedCost
 	}
+
 	return nil
 }

@@ -61,6 +61,7 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 		max:  cfg.Limits.MaxBlobBytes,
 		room: newBlobRoom(cfg),
 	}
+
 	// Uploads that were running when the process ended left temporary files.
 	if err := os.RemoveAll(b.temp()); err != nil {
 		return nil, err
@@ -68,6 +69,7 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 	if err := os.MkdirAll(b.temp(), 0o700); err != nil {
 		return nil, err
 	}
+
 	return b, db.View(ctx, b.room.load)
 }
 
@@ -99,11 +101,13 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if !auth.allows(in.hash) {
 		return blob{}, false, errBlobHash
 	}
+
 	// Others' blobs are evicted only now that the upload is received: announcing one
 	// is free, so it must not displace anything.
 	if err := b.reserve(ctx, auth.pubkey, in.size+ownedCost); err != nil {
 		return blob{}, false, err
 	}
+
 	defer b.room.release(auth.pubkey, in.size+ownedCost)
 	if made, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
 		return blob{}, false, fmt.Errorf("store blob: %w", err)
@@ -122,6 +126,7 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 			return made, false, err
 		}
 	}
+
 	var change blobUse
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		before, err := b.room.use(tx, in.hash)
@@ -136,12 +141,14 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 		if fresh {
 			made = blob{hash: in.hash, size: in.size, mime: mime, uploaded: time.Now().Unix()}
 		}
+
 		// A small one may be a file from before they were kept here, and lost.
 		if fresh || in.file == "" && !made.body.Valid {
 			if err := insertBlob(tx, made, in); err != nil {
 				return err
 			}
 		}
+
 		_, err = tx.Exec(`INSERT INTO blob_owners (sha256, pubkey, size, since) VALUES (?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET since = excluded.since`,
 			unhex(in.hash), unhex(owner), made.size, time.Now().UnixMilli())
@@ -171,6 +178,7 @@ func insertBlob(tx *sqlite.Tx, n blob, in incoming) error {
 			return err
 		}
 	}
+
 	_, err := tx.Exec(`INSERT INTO blobs (sha256, size, type, uploaded, body) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET body = excluded.body`,
 		unhex(n.hash), n.size, n.mime, n.uploaded, body)
@@ -203,6 +211,7 @@ func (b *blobStore) open(ctx context.Context, hash string) (n blob, body io.Read
 	if n.body.Valid {
 		return n, inMemory{bytes.NewReader(small)}, nil
 	}
+
 	f, err := os.Open(b.path(hash))
 	if errors.Is(err, os.ErrNotExist) { // deleted since the row was read
 		err = errBlobUnknown
@@ -220,6 +229,7 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 	in := b.folder(hash)
 	in.mu.Lock()
 	defer in.mu.Unlock()
+
 	var (
 		n      blob
 		change blobUse
@@ -239,6 +249,7 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 		if rows, err := res.RowsAffected(); err != nil || rows == 0 {
 			return errors.Join(err, errNotOwner)
 		}
+
 		others, err := exists(tx, "SELECT 1 FROM blob_owners WHERE sha256 = ?", unhex(hash))
 		if err != nil {
 			return err
@@ -251,6 +262,7 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 				return err
 			}
 		}
+
 		after, err := b.room.use(tx, hash)
 		change = after.minus(before)
 		return err

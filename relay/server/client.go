@@ -86,6 +86,7 @@ func (c *client) leave() {
 // serve runs the client until it leaves, is dropped, or ctx ends.
 func (c *client) serve(ctx context.Context) {
 	defer c.leave()
+
 	ctx, c.drop = context.WithCancelCause(ctx)
 	var others sync.WaitGroup
 	others.Go(func() { c.drop(c.write(ctx)) })
@@ -96,6 +97,7 @@ func (c *client) serve(ctx context.Context) {
 	for _, sub := range c.subs {
 		c.srv.index.remove(sub)
 	}
+
 	for err, reason := range map[error]string{errSlowReader: "slow-reader", errFlood: "flood", errNotText: "binary", errCrowded: "crowded", errOverload: "overload"} {
 		if errors.Is(context.Cause(ctx), err) {
 			c.srv.metrics.dropped.WithLabelValues(reason).Inc()
@@ -142,6 +144,7 @@ func (c *client) read(ctx context.Context) error {
 		} else {
 			err = c.handle(ctx, buf.Bytes())
 		}
+
 		if err != nil {
 			return err
 		}
@@ -166,6 +169,7 @@ func (c *client) write(ctx context.Context) error {
 	limit := c.srv.cfg.Limits.WriteTimeout
 	overdue := time.AfterFunc(limit, func() { c.drop(errSlowReader) })
 	defer overdue.Stop()
+
 	var buf []byte
 	for {
 		overdue.Stop()
@@ -180,6 +184,7 @@ func (c *client) write(ctx context.Context) error {
 			buf = f.appendTo(buf[:0])
 			err = c.ws.Write(context.Background(), websocket.MessageText, buf)
 		}
+
 		if err != nil {
 			return err
 		}
@@ -198,12 +203,14 @@ func (c *client) keepAlive(ctx context.Context) error {
 	l := c.srv.cfg.Limits
 	tick := time.NewTicker(l.PingInterval)
 	defer tick.Stop()
+
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+
 		before := c.heard.Load()
 		pctx, cancel := context.WithTimeout(ctx, l.WriteTimeout)
 		err := c.ws.Ping(pctx)
@@ -229,6 +236,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 		c.refuse(&m, "invalid: "+err.Error())
 		return nil
 	}
+
 	switch {
 	case m.Label == nip01.LabelClose:
 		c.unsubscribe(m.SubID)
@@ -244,6 +252,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 	default:
 		return c.subscribe(ctx, m.SubID, m.Filters)
 	}
+
 	return nil
 }
 
@@ -259,10 +268,12 @@ func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 		c.ok(ev.ID, false, reason)
 		return nil
 	}
+
 	// Not reading on is the brake on a client that is faster than the disk.
 	if err := c.enterFlight(ctx, int64(j.cost)); err != nil {
 		return err
 	}
+
 	c.srv.unverified.push(&c.toVerify, j)
 	return nil
 }
@@ -284,6 +295,7 @@ func (c *client) enterFlight(ctx context.Context, cost int64) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -19,6 +19,7 @@ func (c *client) sendNow(f frame, scratch *[]byte) {
 		c.send(f)
 		return
 	}
+
 	switch c.wire.try(f.framed(scratch)) {
 	case written:
 		c.out.done(f)

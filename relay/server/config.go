@@ -149,6 +149,7 @@ func (l Limits) withDefaults() Limits {
 			*v = d
 		}
 	}
+
 	orTime := func(v *time.Duration, d time.Duration) {
 		if *v <= 0 {
 			*v = d
@@ -215,16 +216,19 @@ func (c *Config) validate() error {
 	if err := CheckPublicURL(c.PublicURL); err != nil {
 		return err
 	}
+
 	for _, k := range slices.Concat([]string{c.PubKey}, c.Owners, c.Uploaders) {
 		if k != "" && !nostr.IsValid32ByteHex(k) {
 			return fmt.Errorf("%w: %q is not a public key in hex", ErrConfig, k)
 		}
 	}
+
 	for i := range c.Retention {
 		if err := c.Retention[i].validate(); err != nil {
 			return err
 		}
 	}
+
 	if c.PrivateKinds == nil {
 		c.PrivateKinds = DefaultPrivateKinds()
 	}

@@ -20,6 +20,7 @@ func applyDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 		if len(tag) < 2 {
 			continue
 		}
+
 		var err error
 		switch tag[0] {
 		case "e":
@@ -37,10 +38,12 @@ func applyDeletion(tx *sqlite.Tx, ev *nostr.Event) error {
 				err = deleteWhere(tx, ev, tag[1], "pubkey = ? AND address = ? AND created_at <= ?", unhex(ev.PubKey), tag[1], int64(ev.CreatedAt))
 			}
 		}
+
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -77,6 +80,7 @@ func removeWhere(tx *sqlite.Tx, where string, args ...any) error {
 	if err != nil {
 		return err
 	}
+
 	return remove(tx, seq, raw)
 }
 

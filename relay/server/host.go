@@ -63,6 +63,7 @@ func newHosts(l Limits) *hosts { return &hosts{limits: l, by: map[string]*host{}
 func (hs *hosts) join(name string) *host {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
+
 	h := hs.by[name]
 	if h == nil {
 		l := hs.limits
@@ -73,6 +74,7 @@ func (hs *hosts) join(name string) *host {
 		}
 		hs.by[name] = h
 	}
+
 	h.connections++
 	return h
 }
@@ -133,6 +135,7 @@ func (c *Config) clientOf(r *http.Request) string {
 	if err != nil {
 		return r.RemoteAddr
 	}
+
 	ip := remote.Addr()
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= 0 && c.isProxy(ip); i-- {
@@ -147,6 +150,7 @@ func (c *Config) clientOf(r *http.Request) string {
 		}
 		ip = next
 	}
+
 	return addressName(ip)
 }
 

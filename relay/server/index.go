@@ -50,12 +50,14 @@ func (x *index) add(sub *subscription) bool {
 	if !x.admit(c, n) {
 		return false
 	}
+
 	var fresh []uint64 // keys under which the client has had no filter
 	for i := range sub.filters {
 		m := newMatcher(sub, &sub.filters[i])
 		fresh = append(fresh, c.live.enter(m)...)
 		sub.matchers = append(sub.matchers, m)
 	}
+
 	for keys := range slices.Chunk(fresh, enterChunk) {
 		x.mu.Lock()
 		for _, key := range keys {
@@ -63,6 +65,7 @@ func (x *index) add(sub *subscription) bool {
 		}
 		x.mu.Unlock()
 	}
+
 	return true
 }
 
@@ -116,6 +119,7 @@ func (x *index) remove(sub *subscription) {
 	for _, m := range sub.matchers {
 		last = append(last, c.live.leave(m)...)
 	}
+
 	for keys := range slices.Chunk(last, enterChunk) {
 		x.mu.Lock()
 		for _, key := range keys {
@@ -123,8 +127,10 @@ func (x *index) remove(sub *subscription) {
 		}
 		x.mu.Unlock()
 	}
+
 	x.mu.Lock()
 	defer x.mu.Unlock()
+
 	x.charge(c, -filterUnits(sub.filters))
 	x.open--
 }
@@ -140,6 +146,7 @@ func (x *index) leave(key uint64, c *client) {
 			break
 		}
 	}
+
 	if h.first == nil {
 		delete(x.keys, key)
 		return
@@ -152,6 +159,7 @@ func (x *index) leave(key uint64, c *client) {
 func (x *index) touched(t *target, found func(*client)) (work int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
+
 	for _, key := range t.keys {
 		h := x.keys[key]
 		work += 1 + len(h.more)
@@ -163,6 +171,7 @@ func (x *index) touched(t *target, found func(*client)) (work int) {
 			found(c)
 		}
 	}
+
 	return work
 }
 
@@ -170,9 +179,11 @@ func (x *index) touched(t *target, found func(*client)) (work int) {
 func (l *liveFilters) enter(m *matcher) (fresh []uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	if l.byKey == nil {
 		l.byKey = map[uint64][]*matcher{}
 	}
+
 	for _, v := range m.choose(func(key uint64) int { return len(l.byKey[key]) }) {
 		m.keys = append(m.keys, v.key)
 		if len(l.byKey[v.key]) == 0 {
@@ -180,6 +191,7 @@ func (l *liveFilters) enter(m *matcher) (fresh []uint64) {
 		}
 		l.byKey[v.key] = append(l.byKey[v.key], m)
 	}
+
 	return fresh
 }
 
@@ -187,6 +199,7 @@ func (l *liveFilters) enter(m *matcher) (fresh []uint64) {
 func (l *liveFilters) leave(m *matcher) (last []uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for _, key := range m.keys {
 		list := l.byKey[key]
 		i := slices.Index(list, m)
@@ -199,6 +212,7 @@ func (l *liveFilters) leave(m *matcher) (last []uint64) {
 		delete(l.byKey, key)
 		last = append(last, key)
 	}
+
 	return last
 }
 
@@ -209,8 +223,10 @@ func (l *liveFilters) leave(m *matcher) (last []uint64) {
 func (l *liveFilters) matching(t *target, number uint64) (found []*subscription, work int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+
 	for _, key := range t.keys {
 		work++
+
 		for _, m := range l.byKey[key] {
 			work++
 			if m.tried == number || m.sub.found == number {
@@ -224,5 +240,6 @@ func (l *liveFilters) matching(t *target, number uint64) (found []*subscription,
 			}
 		}
 	}
+
 	return found, work
 }

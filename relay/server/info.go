@@ -87,6 +87,7 @@ func (s *Server) document() document {
 	for i := range s.cfg.Retention {
 		rules = append(rules, s.cfg.Retention[i].announced())
 	}
+
 	return document{
 		Retention:     rules,
 		Name:          s.cfg.Name,

@@ -52,6 +52,7 @@ func newTarget(ev *nostr.Event) *target {
 		value: map[uint64]string{}, tags: map[string][]uint64{},
 	}
 	t.keys = append(make([]uint64, 0, len(ev.Tags)+4), keyOf(keyAll, ""), t.id, t.author, t.kind)
+
 	for _, tag := range ev.Tags {
 		if len(tag) < 2 || !nip01.IsIndexed(tag[0]) {
 			continue
@@ -64,6 +65,7 @@ func newTarget(ev *nostr.Event) *target {
 		t.tags[tag[0]] = append(t.tags[tag[0]], key)
 		t.keys = append(t.keys, key)
 	}
+
 	return t
 }
 
@@ -103,6 +105,7 @@ func (c condition) meets(name string, t *target) (met bool, work int) {
 		}
 		return false, work
 	}
+
 	for _, v := range c {
 		work++
 		if value, ok := t.value[v.key]; ok && value == v.value {
@@ -138,12 +141,14 @@ func newMatcher(sub *subscription, f *nostr.Filter) *matcher {
 		}
 		m.kinds = newCondition(keyKind, kinds)
 	}
+
 	for name, values := range f.Tags {
 		if m.tags == nil {
 			m.tags = make(map[string]condition, len(f.Tags))
 		}
 		m.tags[name] = newCondition(keyTag+name, values)
 	}
+
 	return m
 }
 
@@ -160,12 +165,14 @@ func (m *matcher) matches(t *target) (matched bool, work int) {
 		m.kinds != nil && !m.kinds.has(t.kind, kindValue(ev.Kind)) {
 		return false, work
 	}
+
 	for name, c := range m.tags {
 		met, n := c.meets(name, t)
 		if work += n; !met {
 			return false, work
 		}
 	}
+
 	return true, work
 }
 
@@ -193,11 +200,13 @@ func (m *matcher) choose(filters func(key uint64) int) condition {
 	for _, c := range m.tags {
 		consider(c)
 	}
+
 	switch {
 	case found:
 		return best
 	case m.kinds != nil:
 		return m.kinds
 	}
+
 	return condition{{key: keyOf(keyAll, "")}}
 }

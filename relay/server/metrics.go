@@ -102,6 +102,7 @@ func (s *Server) Collector() prometheus.Collector {
 	} {
 		gauges[name] = prometheus.NewDesc("lightwork_relay_"+name, help, nil, nil)
 	}
+
 	return collector{s, gauges}
 }
 
@@ -138,13 +139,16 @@ func (s *Server) gauges() map[string]int64 {
 		"event_room_bytes": s.cfg.Limits.EventTotalBytes,
 		"blob_bytes":       s.blobs.room.taken(),
 	}
+
 	for _, suffix := range []string{"", "-wal"} {
 		if info, err := os.Stat(s.store.db.Path() + suffix); err == nil {
 			values["database_bytes"] += info.Size()
 		}
 	}
+
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
+
 	var regular, standing int64
 	err := s.store.db.View(ctx, func(tx *sqlite.Tx) error {
 		return tx.QueryRow("SELECT regular, standing FROM usage_total").Scan(&regular, &standing)

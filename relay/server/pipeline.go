@@ -56,6 +56,7 @@ func (s *Server) verifyLoop() {
 			s.spread <- delivery{to: j.client, job: j, answer: true}
 			continue
 		}
+
 		s.verified.push(&j.client.toStore, j)
 	}
 }
@@ -78,6 +79,7 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 			return duplicateText, true
 		}
 	}
+
 	if err := nip01.Verify(j.event); err != nil {
 		j.client.penalize()
 		return "invalid: " + err.Error(), false
@@ -117,6 +119,7 @@ func (s *Server) fill(batch []*job, l *lane[*job], first *job) []*job {
 			break
 		}
 	}
+
 	return batch
 }
 
@@ -133,6 +136,7 @@ func (s *Server) ingest(batch []*job) {
 		}
 		return
 	}
+
 	for i, j := range batch {
 		if err != nil {
 			s.cfg.Log.Error("store event", "id", j.event.ID, "error", err)
@@ -140,6 +144,7 @@ func (s *Server) ingest(batch []*job) {
 			j.finish(false, "error: could not store the event")
 			continue
 		}
+
 		switch outcomes[i] {
 		case stored:
 			s.recent.add(j.event.ID)
@@ -150,6 +155,7 @@ func (s *Server) ingest(batch []*job) {
 			s.recent.add(j.event.ID)
 			s.metrics.duplicates.Inc()
 		}
+
 		s.spreading.end(j)
 		j.finish(outcomes[i].answer())
 	}
@@ -171,6 +177,7 @@ func (s *Server) tidy(ctx context.Context, now time.Time) error {
 func (s *Server) purgeLoop(ctx context.Context) {
 	tick := time.NewTicker(purgeInterval)
 	defer tick.Stop()
+
 	for {
 		if err := s.tidy(ctx, time.Now()); err != nil && ctx.Err() == nil {
 			s.cfg.Log.Error("remove old events", "error", err)

@@ -59,11 +59,13 @@ func newScan(f *nostr.Filter, limit int, now time.Time) (*scan, error) {
 			return nil, err
 		}
 	}
+
 	if f.Kinds != nil {
 		if q.kinds, err = jsonList(f.Kinds); err != nil {
 			return nil, err
 		}
 	}
+
 	return q, nil
 }
 
@@ -85,6 +87,7 @@ func (q *scan) run(tx *sqlite.Tx) error {
 			}
 		}
 	}
+
 	for name, values := range f.Tags {
 		if name == tag {
 			continue
@@ -93,6 +96,7 @@ func (q *scan) run(tx *sqlite.Tx) error {
 			return err
 		}
 	}
+
 	switch {
 	case f.IDs != nil:
 		return each(q, tx, f.IDs, "events e", "e.id = ?", func(id string) any { return unhex(id) })
@@ -137,10 +141,12 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 		query += " AND e.pubkey IN (SELECT unhex(value) FROM json_each(?))"
 		args = append(args, q.authors)
 	}
+
 	if q.kinds != nil {
 		query += " AND e.kind IN (SELECT value FROM json_each(?))"
 		args = append(args, q.kinds)
 	}
+
 	query += q.otherClause
 	for _, list := range q.otherTags {
 		args = append(args, list)
@@ -153,6 +159,7 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 	if err != nil {
 		return err
 	}
+
 	for rows.Next() {
 		var (
 			r  row
@@ -164,6 +171,7 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 		r.id = string(id)
 		q.found = append(q.found, r)
 	}
+
 	if err := rows.Err(); err != nil {
 		return err
 	}
@@ -203,6 +211,7 @@ func (c *client) count(ctx context.Context, id string, filters []nostr.Filter) e
 	q := c.srv.request(c.queryClient, c.identity.keys())
 	n, err := q.count(ctx, filters)
 	q.observe(nip01.LabelCount)
+
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -211,6 +220,7 @@ func (c *client) count(ctx context.Context, id string, filters []nostr.Filter) e
 	default:
 		c.send(frame{text: nip01.AppendCount(nil, id, n)})
 	}
+
 	return nil
 }
 
@@ -226,6 +236,7 @@ func (r *request) count(ctx context.Context, filters []nostr.Filter) (int, error
 			return 0, fmt.Errorf("count events: %w", err)
 		}
 	}
+
 	return seen.len(), nil
 }
 
@@ -240,6 +251,7 @@ func (s seqSet) add(tx *sqlite.Tx, query string, args []any) error {
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var seq int64
 		if err := rows.Scan(&seq); err != nil {
@@ -247,6 +259,7 @@ func (s seqSet) add(tx *sqlite.Tx, query string, args []any) error {
 		}
 		s[seq>>6] |= 1 << (seq & 63)
 	}
+
 	return rows.Err()
 }
 

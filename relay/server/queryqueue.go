@@ -102,19 +102,23 @@ func (t *queryQueue) acquire(ctx context.Context, p *queryClient, expected time.
 	t.waiting = append(t.waiting, w)
 	t.grant(time.Now())
 	t.mu.Unlock()
+
 	select {
 	case <-w.granted:
 		return nil
 	case <-ctx.Done():
 	}
+
 	t.mu.Lock()
 	defer t.mu.Unlock()
+
 	if i := slices.Index(t.waiting, w); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 	} else { // granted meanwhile
 		t.free++
 		t.grant(time.Now())
 	}
+
 	return ctx.Err()
 }
 
@@ -142,6 +146,7 @@ func (t *queryQueue) grant(now time.Time) {
 				best, least = i, s
 			}
 		}
+
 		if best < 0 {
 			return
 		}

@@ -171,6 +171,7 @@ func (q *queue) next(ctx context.Context) (frame, error) {
 			q.mu.Unlock()
 			return f, nil
 		}
+
 		q.mu.Unlock()
 		select {
 		case <-q.ready:

@@ -83,6 +83,7 @@ func (q quota) admits(tx *sqlite.Tx, pubkey string, n int64) (outcome, error) {
 	} else if mine+n > q.standingMost() {
 		return crowded, nil
 	}
+
 	return stored, q.evictStanding(tx, all-own+n-room)
 }
 
@@ -99,6 +100,7 @@ func (q quota) evictStanding(tx *sqlite.Tx, n int64) error {
 		if err != nil {
 			return err
 		}
+
 		var freed int64
 		if has > q.standingShare() {
 			freed, err = evict(tx, min(n, has-q.standingShare()),
@@ -106,11 +108,13 @@ func (q quota) evictStanding(tx *sqlite.Tx, n int64) error {
 		} else {
 			freed, err = evict(tx, n, "INDEXED BY events_standing WHERE address IS NOT NULL AND own = 0")
 		}
+
 		if err != nil || freed == 0 {
 			return err
 		}
 		n -= freed
 	}
+
 	return nil
 }
 
@@ -143,6 +147,7 @@ func (t tally) enter(tx *sqlite.Tx) error {
 		all.regular += u.regular
 		all.standing += u.standing
 	}
+
 	if len(t) == 0 {
 		return nil
 	}
@@ -184,6 +189,7 @@ func (q quota) evictRegular(tx *sqlite.Tx, over, regular int64) (freed int64, er
 	if own > q.total/2 || own == regular {
 		return evict(tx, over, "INDEXED BY events_own WHERE own = 1 AND address IS NULL")
 	}
+
 	var key []byte
 	err = tx.QueryRow(`SELECT pubkey, regular FROM usage
 		WHERE pubkey NOT IN (SELECT unhex(value) FROM json_each(?)) ORDER BY regular DESC LIMIT 1`, q.keys).Scan(&key, &has)
@@ -193,6 +199,7 @@ func (q quota) evictRegular(tx *sqlite.Tx, over, regular int64) (freed int64, er
 	if has > q.share() {
 		return evict(tx, min(over, has-q.share()), "INDEXED BY events_regular_author WHERE address IS NULL AND pubkey = ?", key)
 	}
+
 	return evict(tx, over, "INDEXED BY events_regular WHERE address IS NULL AND own = 0")
 }
 
@@ -204,6 +211,7 @@ func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (freed int64, err
 		return 0, err
 	}
 	defer rows.Close()
+
 	old := map[int64][]byte{}
 	for freed < n && rows.Next() {
 		var (
@@ -216,14 +224,17 @@ func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (freed int64, err
 		old[seq] = raw
 		freed += size
 	}
+
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return 0, err
 	}
+
 	for seq, raw := range old {
 		if err := remove(tx, seq, raw); err != nil {
 			return 0, err
 		}
 	}
+
 	return freed, nil
 }
 

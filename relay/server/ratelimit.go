@@ -153,6 +153,7 @@ func filterUnits(filters []nostr.Filter) int {
 			n += 1 + len(v)/(bytesPerValue+1)
 		}
 	}
+
 	for i := range filters {
 		f := &filters[i]
 		n += unitsPerFilter + len(f.Kinds)

@@ -63,14 +63,17 @@ func (r *request) view(ctx context.Context, entries int, fn func(tx *sqlite.Tx) 
 	if err := r.srv.queries.acquire(ctx, r.by, time.Duration(entries)*entryTime); err != nil {
 		return err
 	}
+
 	start := time.Now()
 	defer func() {
 		took := time.Since(start)
 		r.left -= took
 		r.srv.queries.release(r.by, took)
 	}()
+
 	ctx, cancel := context.WithTimeoutCause(ctx, min(r.left, sliceBudget), errTooMuch)
 	defer cancel()
+
 	err := r.srv.store.db.View(ctx, fn) // interrupts its queries when ctx ends
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -125,10 +128,12 @@ func (r *request) load(ctx context.Context, rows []row, f *nostr.Filter) ([]stor
 				}
 				events = append(events, storedEvent{hex.EncodeToString([]byte(row.id)), raw})
 			}
+
 			if err := found.Close(); err != nil {
 				return err
 			}
 		}
+
 		return nil
 	})
 	if err != nil {
@@ -137,6 +142,7 @@ func (r *request) load(ctx context.Context, rows []row, f *nostr.Filter) ([]stor
 	if len(f.Tags) == 0 {
 		return events, nil
 	}
+
 	return slices.DeleteFunc(events, func(e storedEvent) bool {
 		ev, err := nip01.ParseEvent(e.raw, storedLimits)
 		return err != nil || !f.Matches(&ev)

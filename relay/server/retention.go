@@ -47,6 +47,7 @@ func (r *Retention) validate() error {
 			return fmt.Errorf("%w: %d to %d is no range of kinds", ErrConfig, k.First, k.Last)
 		}
 	}
+
 	switch {
 	case r.MaxAge < 0 || r.MaxCount < 0:
 		return fmt.Errorf("%w: a retention rule has a negative limit", ErrConfig)
@@ -71,6 +72,7 @@ func (s *Server) admitKind(ev *nostr.Event, now time.Time) string {
 		}
 		return ""
 	}
+
 	return ""
 }
 
@@ -107,6 +109,7 @@ func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (i
 				return removed, err
 			}
 		}
+
 		if r.MaxCount > 0 {
 			n, err := s.keepLast(ctx, where, r.MaxCount)
 			if removed += n; err != nil {
@@ -114,6 +117,7 @@ func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (i
 			}
 		}
 	}
+
 	return removed, nil
 }
 
@@ -126,6 +130,7 @@ func (s *store) keepLast(ctx context.Context, where string, n int) (int, error) 
 			return err
 		}
 		defer rows.Close()
+
 		for rows.Next() {
 			var seq int64
 			if err := rows.Scan(&seq); err != nil {
@@ -133,6 +138,7 @@ func (s *store) keepLast(ctx context.Context, where string, n int) (int, error) 
 			}
 			surplus = append(surplus, seq)
 		}
+
 		return rows.Err()
 	})
 	if err != nil || len(surplus) == 0 {
@@ -173,6 +179,7 @@ func removeSome(tx *sqlite.Tx, where string, args []any) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	found := map[int64][]byte{}
 	for rows.Next() {
 		var (
@@ -184,13 +191,16 @@ func removeSome(tx *sqlite.Tx, where string, args []any) (int, error) {
 		}
 		found[seq] = raw
 	}
+
 	if err := rows.Err(); err != nil {
 		return 0, err
 	}
+
 	for seq, raw := range found {
 		if err := remove(tx, seq, raw); err != nil {
 			return 0, err
 		}
 	}
+
 	return len(found), nil
 }

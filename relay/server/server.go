@@ -66,6 +66,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open relay: %w", err), st.close())
 	}
+
 	return &Server{
 		cfg:        cfg,
 		store:      st,
@@ -95,6 +96,7 @@ func (s *Server) Close() error { return s.store.close() }
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	pipeline := s.startPipeline(ctx)
 	hs := &http.Server{
 		Handler:           s.handler(ctx),
@@ -112,9 +114,11 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	case err = <-failed:
 		err = fmt.Errorf("serve relay: %w", err)
 	}
+
 	cancel()
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 	defer stop()
+
 	if hs.Shutdown(grace) != nil {
 		_ = hs.Close() // what did not finish in time is cut
 	}
@@ -187,6 +191,7 @@ func (s *Server) tracked(next http.Handler) http.Handler {
 			return
 		}
 		defer s.requests.Done()
+
 		next.ServeHTTP(w, r)
 	})
 }
@@ -221,18 +226,21 @@ func cors(next http.Handler) http.Handler {
 func (s *Server) serveWebsocket(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	ctx, evict := context.WithCancelCause(ctx)
 	defer evict(nil)
+
 	address := s.cfg.clientOf(r)
 	if r.Header.Get("X-Forwarded-For") != "" && isLoopback(address) {
 		s.unnamedProxy.Do(func() {
 			s.cfg.Log.Warn("a proxy on this machine is not named in relay.proxies: its clients count as one address, which has no bounds", "proxy", address)
 		})
 	}
+
 	slot := s.slots.enter(address, evict)
 	if slot == nil {
 		http.Error(w, "too many connections", http.StatusServiceUnavailable)
 		return
 	}
 	defer s.slots.leave(slot)
+
 	up := &upgrade{ResponseWriter: w}
 	ws, err := websocket.Accept(up, r, &websocket.AcceptOptions{InsecureSkipVerify: true}) // any origin, see cors
 	if err != nil {

@@ -40,6 +40,7 @@ func newSlots(limit int, each func(address string) int) *slots {
 func (ps *slots) enter(address string, evict context.CancelCauseFunc) *slot {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+
 	if len(ps.by[address]) >= ps.each(address) {
 		return nil
 	}
@@ -50,6 +51,7 @@ func (ps *slots) enter(address string, evict context.CancelCauseFunc) *slot {
 				most = list
 			}
 		}
+
 		if len(most) <= len(ps.by[address])+1 {
 			return nil
 		}
@@ -57,6 +59,7 @@ func (ps *slots) enter(address string, evict context.CancelCauseFunc) *slot {
 		ps.remove(newest)
 		newest.evict(errCrowded)
 	}
+
 	p := &slot{address, evict}
 	ps.by[address] = append(ps.by[address], p)
 	ps.n++

@@ -89,6 +89,7 @@ func (s *Server) announce(d delivery, ok bool, coming chan delivery) chan delive
 	} else {
 		s.spreading.end(j)
 	}
+
 	s.deliveries.push(&d.to.toSpread, d)
 	return coming
 }
@@ -106,6 +107,7 @@ func (s *Server) deliverTo(d delivery, number uint64) (cost int64) {
 	if len(found) > 0 && s.private(j.event.Kind) && !c.identity.party(j.event) {
 		found = nil
 	}
+
 	// An event that is alone is written by this goroutine: that costs less than to
 	// wake those of the clients.
 	var now *[]byte
@@ -116,10 +118,12 @@ func (s *Server) deliverTo(d delivery, number uint64) (cost int64) {
 		s.metrics.delivered.Inc()
 		sub.deliver(j, now)
 	}
+
 	if j.spreading--; j.spreading == 0 {
 		s.underway--
 		s.spreading.end(j)
 	}
+
 	return int64(work + len(found)*(deliveryCost+len(j.raw)/bytesPerDeliveryCost))
 }
 
@@ -151,10 +155,12 @@ func (s *spreading) end(j *job) {
 func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	few, many := s.ids, sent
 	if len(many) < len(few) {
 		few, many = many, few
 	}
+
 	var both map[string]struct{}
 	for id := range few {
 		if _, ok := many[id]; ok {
@@ -164,5 +170,6 @@ func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
 			both[id] = struct{}{}
 		}
 	}
+
 	return both
 }

@@ -34,6 +34,7 @@ func openStore(ctx context.Context, dir string, eventBytes int64, own []string, 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
+
 	db, err := sqlite.Open(ctx, filepath.Join(dir, "relay.db"), sqlite.Options{
 		Migrations:    migrations,
 		ExclusiveLock: true,
@@ -45,6 +46,7 @@ func openStore(ctx context.Context, dir string, eventBytes int64, own []string, 
 	if err := db.Update(ctx, q.markOwn); err != nil {
 		return nil, errors.Join(fmt.Errorf("mark the operator's events: %w", err), db.Close())
 	}
+
 	return &store{db, q}, nil
 }
 
@@ -75,6 +77,7 @@ func (o outcome) answer() (accepted bool, text string) {
 	case full:
 		return false, "error: no room for more replaceable events"
 	}
+
 	return true, ""
 }
 
@@ -99,6 +102,7 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 			}
 			outcomes[i] = o
 		}
+
 		if err := added.enter(tx); err != nil {
 			return err
 		}
@@ -127,6 +131,7 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 			return o, err
 		}
 	}
+
 	if err := insert(tx, ev, raw, address, keys, size, s.quota.own[ev.PubKey]); err != nil {
 		return stored, err
 	}
@@ -137,6 +142,7 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 	if err := added.enter(tx); err != nil {
 		return stored, err
 	}
+
 	return stored, applyDeletion(tx, ev)
 }
 
@@ -146,6 +152,7 @@ func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 	err := tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
 		EXISTS (SELECT 1 FROM deleted WHERE pubkey = ? AND (target = ? OR (target = ? AND until >= ?)))`,
 		unhex(ev.ID), unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt)).Scan(&have, &gone)
+
 	switch {
 	case err != nil || have:
 		return duplicate, err
@@ -156,6 +163,7 @@ func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 	case ev.Kind != nostr.KindGiftWrap:
 		return stored, nil
 	}
+
 	for _, tag := range ev.Tags { // of a gift wrap, by one of its recipients
 		if len(tag) < 2 || tag[0] != "p" || !nostr.IsValid32ByteHex(tag[1]) {
 			continue
@@ -164,6 +172,7 @@ func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 			return forgotten, err
 		}
 	}
+
 	return stored, nil
 }
 
@@ -189,6 +198,7 @@ func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int
 	if o, err := s.quota.admits(tx, ev.PubKey, size-oldSize); err != nil || o != stored {
 		return o, err
 	}
+
 	return stored, remove(tx, seq, raw) // nothing to do if admits has just evicted it
 }
 
@@ -210,12 +220,14 @@ func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []i
 	if err != nil {
 		return err
 	}
+
 	for _, key := range keys {
 		if _, err := tx.Exec("INSERT INTO tags (key, created_at, seq) VALUES (?, ?, ?)",
 			key, int64(ev.CreatedAt), seq); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -225,17 +237,20 @@ func remove(tx *sqlite.Tx, seq int64, raw []byte) error {
 	if err != nil {
 		return fmt.Errorf("read stored event: %w", err)
 	}
+
 	for _, key := range tagKeys(&ev) {
 		if _, err := tx.Exec("DELETE FROM tags WHERE key = ? AND created_at = ? AND seq = ?",
 			key, int64(ev.CreatedAt), seq); err != nil {
 			return err
 		}
 	}
+
 	if ev.Kind == nostr.KindDeletion {
 		if err := forgetDeletion(tx, &ev); err != nil {
 			return err
 		}
 	}
+
 	_, err = tx.Exec("DELETE FROM events WHERE seq = ?", seq)
 	return err
 }

@@ -34,6 +34,7 @@ type subscription struct {
 func (s *subscription) deliver(j *job, now *[]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	if s.ended {
 		return
 	}
@@ -49,6 +50,7 @@ func (s *subscription) deliver(j *job, now *[]byte) {
 		}
 		return
 	}
+
 	if !s.client.out.hold(len(j.raw) + frameOverhead) {
 		s.client.drop(errSlowReader)
 		return
@@ -101,6 +103,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 		c.closed(id, reason)
 		return nil
 	}
+
 	// The subscription is added before the query begins, so that no event is missed:
 	// one that is not durable yet when the query begins is delivered live.
 	sub := &subscription{client: c, id: id, filters: filters}
@@ -111,6 +114,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 	c.subs[id] = sub
 	q := c.srv.request(c.queryClient, c.identity.keys())
 	defer q.observe(nip01.LabelReq)
+
 	sent := map[string]struct{}{}
 	for i := range filters {
 		if err := c.sendStored(ctx, q, sub, &filters[i], sent); err != nil {
@@ -122,6 +126,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 			return nil
 		}
 	}
+
 	sub.goLive(sent)
 	return nil
 }
@@ -143,6 +148,7 @@ func (c *client) sendStored(ctx context.Context, q *request, sub *subscription, 
 	if err != nil {
 		return err
 	}
+
 	for len(rows) > 0 {
 		n := min(len(rows), loadChunk)
 		events, err := q.load(ctx, rows[:n], f)
@@ -150,6 +156,7 @@ func (c *client) sendStored(ctx context.Context, q *request, sub *subscription, 
 			return err
 		}
 		rows = rows[n:]
+
 		for _, e := range events {
 			if _, ok := sent[e.id]; ok {
 				continue
@@ -161,5 +168,6 @@ func (c *client) sendStored(ctx context.Context, q *request, sub *subscription, 
 			c.send(frame{subID: sub.id, event: e.raw})
 		}
 	}
+
 	return nil
 }

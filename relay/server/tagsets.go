@@ -27,6 +27,7 @@ func (q *scan) intersect(tx *sqlite.Tx, tags nostr.TagMap) (done bool, err error
 		common map[int64]struct{} // nil until one condition was read
 		large  []string
 	)
+
 	for _, name := range slices.Sorted(maps.Keys(tags)) {
 		set, err := q.members(tx, name, tags[name])
 		switch {
@@ -43,9 +44,11 @@ func (q *scan) intersect(tx *sqlite.Tx, tags nostr.TagMap) (done bool, err error
 			})
 		}
 	}
+
 	if common == nil {
 		return false, nil
 	}
+
 	for _, name := range large {
 		if len(common)*len(tags[name]) <= maxTries {
 			err = q.require(name, tags[name])
@@ -56,6 +59,7 @@ func (q *scan) intersect(tx *sqlite.Tx, tags nostr.TagMap) (done bool, err error
 			return false, err
 		}
 	}
+
 	list, err := jsonList(slices.Sorted(maps.Keys(common)))
 	if err != nil || len(common) == 0 {
 		return true, err
@@ -75,6 +79,7 @@ func (q *scan) entries(tx *sqlite.Tx, name string, values []string, fn func(seq 
 		return err
 	}
 	defer rows.Close()
+
 	for rows.Next() {
 		var seq int64
 		if err := rows.Scan(&seq); err != nil {
@@ -84,6 +89,7 @@ func (q *scan) entries(tx *sqlite.Tx, name string, values []string, fn func(seq 
 			return nil
 		}
 	}
+
 	return rows.Err()
 }
 

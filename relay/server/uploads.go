@@ -60,6 +60,7 @@ type upload struct {
 func (us *uploads) begin(u *upload, now time.Time) error {
 	us.mu.Lock()
 	defer us.mu.Unlock()
+
 	for _, b := range []struct {
 		limit int
 		same  func(*upload) bool
@@ -71,6 +72,7 @@ func (us *uploads) begin(u *upload, now time.Time) error {
 			return errUploadsBusy
 		}
 	}
+
 	if !us.hasRoom(us.all, func(*upload) bool { return true }, now) && !us.makeRoom(u.address, now) {
 		return errUploadsBusy
 	}
@@ -93,12 +95,14 @@ func (us *uploads) hasRoom(limit int, counts func(*upload) bool, now time.Time) 
 			slowest = o
 		}
 	}
+
 	if n < limit {
 		return true
 	}
 	if now.Sub(slowest.step) < uploadGrace {
 		return false
 	}
+
 	us.evict(slowest, errUploadSlow, now)
 	return true
 }
@@ -113,6 +117,7 @@ func (us *uploads) makeRoom(address string, now time.Time) bool {
 			most = list
 		}
 	}
+
 	if len(most) <= len(by[address])+1 {
 		return false
 	}
@@ -150,6 +155,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.body.Read(p)
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
+
 	if u.evicted != nil {
 		return n, u.evicted
 	}
@@ -167,6 +173,7 @@ func (u *upload) Read(p []byte) (int, error) {
 	if u.got += n; u.got < uploadStep {
 		return n, nil
 	}
+
 	now := time.Now()
 	u.got, u.step = 0, now
 	return n, u.renew(now)

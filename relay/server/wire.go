@@ -24,6 +24,7 @@ type wire struct {
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+
 	if len(w.rest) > 0 {
 		n, err := w.Conn.Write(w.rest)
 		if w.rest = w.rest[n:]; err != nil {
@@ -31,6 +32,7 @@ func (w *wire) Write(p []byte) (int, error) {
 		}
 		w.rest = nil
 	}
+
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -59,6 +61,7 @@ func (w *wire) try(frame []byte) attempt {
 		return untouched
 	}
 	defer w.mu.Unlock()
+
 	if len(w.rest) > 0 {
 		return untouched
 	}
@@ -67,12 +70,14 @@ func (w *wire) try(frame []byte) attempt {
 		n, _ = syscall.Write(int(fd), frame) // an error shows again in the next Write
 		return true                          // do not wait until the client reads
 	})
+
 	switch {
 	case err != nil || n <= 0:
 		return untouched
 	case n == len(frame):
 		return written
 	}
+
 	w.rest = append([]byte(nil), frame[n:]...)
 	return begun
 }
@@ -112,6 +117,7 @@ func (u *upgrade) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 			u.wire.raw = raw
 		}
 	}
+
 	rw.Writer.Reset(u.wire)
 	return u.wire, rw, nil
 }

@@ -42,6 +42,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 		}
 		return pick(n, in, out, errOut)
 	}
+
 	path := os.Getenv(testclass.EnvReport)
 	if path != "" {
 		return play(args, path, in, out, errOut)
@@ -52,6 +53,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 		return err
 	}
 	defer os.Remove(file.Name())
+
 	if err := errors.Join(file.Chmod(0o666), file.Close()); err != nil { // some tests run as other users
 		return err
 	}
@@ -99,10 +101,12 @@ func pick(n int, in io.Reader, out, errOut io.Writer) error {
 	lot := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(seed))))
 	chosen := lot.Perm(len(all))[:min(n, len(all))]
 	slices.Sort(chosen)
+
 	for _, i := range chosen {
 		if _, err := fmt.Fprintln(out, all[i]); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
