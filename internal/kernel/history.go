@@ -17,8 +17,14 @@ const missed = `(s.state = 'failed' AND s.at_ms >= ?1 AND (s.reason LIKE '` + bu
 const missedFor = 24 * time.Hour
 
 // overdue is how long after its payment a job without a result counts as paid for
-// nothing: twice as long as any may run. It does so no more once the result is here.
+// nothing: twice as long as any may run. It does so no more once the result is here,
+// if only in boxes, which the payment opens.
 const overdue = 2 * time.Hour
+
+// overdueOnChain is the same of a payment on the chain. It is ours after as many
+// confirmations as we want; the provider may want more of them before it begins, and
+// has two hours for these.
+const overdueOnChain = overdue + 2*time.Hour
 
 // history has what is done as it was counted, and reads of all other purchases
 // those that failed, are open though they were paid for long ago, or used a credit.
@@ -38,9 +44,12 @@ const history = `
 		WHERE s.state IN ('failed', 'canceled')
 		UNION ALL
 		SELECT p.provider, 0, 1, 0, 0, 0, 0
-		FROM open_purchases o CROSS JOIN purchase_states s ON s.request_id = o.request_id AND s.state = 'paid' AND s.at_ms < ?2
+		FROM open_purchases o CROSS JOIN purchase_states s ON s.request_id = o.request_id AND s.state = 'paid'
 			JOIN purchases p ON p.request_id = o.request_id
-		WHERE NOT EXISTS (SELECT 1 FROM purchase_results r WHERE r.request_id = o.request_id)
+			LEFT JOIN purchase_payments m ON m.request_id = o.request_id AND m.purpose = 'result'
+		WHERE s.at_ms < iif(coalesce(m.outpoints, '') = '', ?2, ?3)
+			AND NOT EXISTS (SELECT 1 FROM purchase_results r WHERE r.request_id = o.request_id)
+			AND NOT EXISTS (SELECT 1 FROM purchase_sealed b WHERE b.request_id = o.request_id)
 		UNION ALL
 		SELECT p.provider, 0, 0, 0, u.msats, 0, 0
 		FROM purchase_credits u JOIN purchase_current c USING (request_id) JOIN purchases p USING (request_id)
@@ -54,7 +63,7 @@ const history = `
 func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
 	err := s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(history, tx.now.Add(-missedFor).UnixMilli(), tx.now.Add(-overdue).UnixMilli())
+		rows, err := tx.Query(history, tx.now.Add(-missedFor).UnixMilli(), tx.now.Add(-overdue).UnixMilli(), tx.now.Add(-overdueOnChain).UnixMilli())
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
