@@ -214,6 +214,35 @@ func playWith(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin 
 
 func buy(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(*cheat) string, tell func(buyer.Progress), change func(*buyer.Config), o buyer.Order) (*cheat, buyer.Purchase, error) {
 	t.Helper()
+	c, client := meet(t, answer, change)
+	if pin != nil {
+		o.PayeeNode = pin(c)
+	}
+	p := c.place(client, o)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // some tests have a clock of their own
+	defer cancel()
+	c.stop = cancel
+	p, err := client.Follow(ctx, p.RequestID, tell)
+	return c, p, err
+}
+
+// place orders the usual job of the cheat.
+func (c *cheat) place(client *buyer.Client, o buyer.Order) buyer.Purchase {
+	c.t.Helper()
+	o.Provider, o.SchemaID, o.MaxMsats = c.key.PublicKey(), string(schemas.SandboxRun), 50_000
+	if o.Input == nil {
+		o.Input = []byte(request)
+	}
+	p, err := client.Place(c.t.Context(), o)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// meet makes a cheat, and a buyer that knows no better.
+func meet(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, change func(*buyer.Config)) (*cheat, *buyer.Client) {
+	t.Helper()
 	key, err := relay.GenerateKey()
 	if err != nil {
 		t.Fatal(err)
@@ -238,23 +267,8 @@ func buy(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, pin func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Provider, o.SchemaID, o.MaxMsats = key.PublicKey(), string(schemas.SandboxRun), 50_000
-	if o.Input == nil {
-		o.Input = []byte(request)
-	}
-	if pin != nil {
-		o.PayeeNode = pin(c)
-	}
-	p, err := client.Place(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // some tests have a clock of their own
-	defer cancel()
-	c.stop = cancel
-	p, err = client.Follow(ctx, p.RequestID, tell)
 	c.store = cfg.Store
-	return c, p, err
+	return c, client
 }
 
 const request = `{"sandbox":{"provider":"host","image_digest":"sha256:0000000000000000000000000000000000000000000000000000000000000001","resources":{"timeout_secs":1}},"commands":[{"cmd":"true"}]}`

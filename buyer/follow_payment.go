@@ -39,6 +39,8 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	switch {
 	case f.c.cfg.Wallet == nil:
 		return f.decline(ctx, p, CodeNoWallet, "payment is required, and no wallet is configured")
+	case p.Plain && !isQuote(ev.Content) && f.undecided:
+		return f.refuse(ctx, p, CodeBadOffer, errors.New("not paid: an invoice without a quote is no offer to decide about"))
 	case p.Plain && !isQuote(ev.Content):
 		return f.payBare(ctx, p, ev)
 	case fee && p.Engagement != nil:

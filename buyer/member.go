@@ -75,8 +75,16 @@ func (f *follower) offer(ctx context.Context, p Purchase, o offer) error {
 }
 
 // Award decides by the buyer's rules whether an offer is paid, and signs that it is
-// accepted. Nothing is reserved. *ApprovalError if the rules are against it.
+// accepted. Nothing is reserved. *ApprovalError if the rules are against it, ErrConflict
+// if the offer is not for this purchase.
 func (c *Client) Award(ctx context.Context, p Purchase, o *Offer) (Award, error) {
+	switch {
+	case o == nil:
+		return Award{}, fmt.Errorf("award purchase %s: no offer asks to be paid for it: %w", p.RequestID, ErrConflict)
+	case o.o.quote.RequestID != p.RequestID:
+		return Award{}, fmt.Errorf("award purchase %s: the offer is for request %s: %w", p.RequestID, o.o.quote.RequestID, ErrConflict)
+	}
+
 	return c.award(ctx, p, o.o)
 }
 
@@ -112,6 +120,9 @@ func (c *Client) AffordsDay(ctx context.Context, most int64) error {
 	return nil
 }
 
+// Limits bound the spending over all purchases, those of a panel too.
+func (c *Client) Limits() Limits { return c.cfg.Limits }
+
 // Purchase is a purchase as it stands.
 func (c *Client) Purchase(ctx context.Context, requestID string) (Purchase, error) {
 	return c.cfg.Store.Purchase(ctx, requestID)
@@ -140,8 +151,17 @@ func (c *Client) Reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.
 }
 
 // Drop ends a purchase that nothing was paid for, with the reason, and tells its
-// provider by a cancellation that was signed before.
+// provider by a cancellation that was signed before. ErrConflict if its payment was
+// begun, or it has ended: nothing is stored then.
 func (c *Client) Drop(ctx context.Context, requestID, why string, cancellation []byte) error {
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil {
+		return err
+	}
+	if p.State != StateRequested {
+		return fmt.Errorf("drop purchase %s, which is %s: %w", requestID, p.State, ErrConflict)
+	}
+
 	if err := c.cfg.Store.SetCancel(ctx, requestID, cancellation); err != nil {
 		return fmt.Errorf("keep cancellation: %w", err)
 	}

@@ -22,15 +22,14 @@ type Market interface {
 
 // Config is all that panels need beside a buyer.
 type Config struct {
-	// Buyer buys from each member. Its purchases are in the same database as Store.
+	// Buyer buys from each member, within its limits. Its purchases are in the same
+	// database as Store.
 	Buyer  *buyer.Client
 	Store  Store
 	Market Market
 	// Judge answers a question about results in words, for panels that are judged:
 	// a language model, which is shown strangers' words as data. nil judges none.
 	Judge func(ctx context.Context, question string) (answer string, err error)
-	// Limits bound the buyer's spending: those of its own configuration.
-	Limits buyer.Limits
 	// AnswerTimeout is how long a member may be silent when it is asked to reveal,
 	// and how long answers are read again after a restart (1 min).
 	AnswerTimeout time.Duration

@@ -147,7 +147,7 @@ func (r *run) store(ctx context.Context, p Panel, d Decision, winners []answer) 
 		if err != nil {
 			return err
 		}
-		err = r.c.cfg.Store.Decide(ctx, p.ID, d, pay, drop, r.c.cfg.Limits)
+		err = r.c.cfg.Store.Decide(ctx, p.ID, d, pay, drop, r.c.buyer.Limits())
 
 		var member *MemberError
 		var over *buyer.BudgetError

@@ -27,6 +27,10 @@ func (s *BuyerStore) Reserve(ctx context.Context, requestID string, c buyer.Char
 }
 
 func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
+	if c.Attempt == nil {
+		return fmt.Errorf("reserve for purchase %s: the charge names no payment: %w", requestID, buyer.ErrConflict)
+	}
+
 	a := *c.Attempt
 	var provider string
 	var maxMsats int64

@@ -70,7 +70,7 @@ func (c *Customer) Panels(t *testing.T) *panel.Client {
 		store = c.Store
 	}
 	panels, err := panel.New(panel.Config{
-		Buyer: c.Client, Store: store, Market: c.cfg.Market, Judge: c.Judge, Limits: c.cfg.Limits, AnswerTimeout: c.cfg.AnswerTimeout,
+		Buyer: c.Client, Store: store, Market: c.cfg.Market, Judge: c.Judge, AnswerTimeout: c.cfg.AnswerTimeout,
 	})
 	Check(t, err)
 	return panels

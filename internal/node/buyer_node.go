@@ -91,7 +91,7 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 		return nil, advice.Usage("", "%w", err)
 	}
 	if n.Panels, err = panel.New(panel.Config{
-		Buyer: n.Client, Store: n.Store, Market: m, Judge: c.judge(), Limits: cfg.Limits, AnswerTimeout: cfg.AnswerTimeout, Log: log,
+		Buyer: n.Client, Store: n.Store, Market: m, Judge: c.judge(), AnswerTimeout: cfg.AnswerTimeout, Log: log,
 	}); err != nil {
 		closeWallet()
 		return nil, err
