@@ -150,6 +150,9 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 // last told the wallet has reached it by then, or never will.
 const feeGone = 10 * payTimeout
 
+// neverSent is why a payment failed that no wallet was told to make.
+const neverSent = "it was never sent"
+
 // feeOutcome asks the wallet once.
 func (c *Client) feeOutcome(ctx context.Context, a Attempt) (payments.Payment, error) {
 	pay, err := c.cfg.Wallet.LookupPayment(ctx, a.PaymentHash)
@@ -159,7 +162,7 @@ func (c *Client) feeOutcome(ctx context.Context, a Attempt) (payments.Payment, e
 	}
 	pay = payments.Payment{Hash: a.PaymentHash, State: payments.PaymentInFlight, AmountMsats: a.AmountMsats}
 	if a.Sent == 0 && time.Since(a.ReservedAt) > feeGone && c.begunHere(ctx, a) == nil {
-		pay.State, pay.FailureReason = payments.PaymentFailed, "it was never sent"
+		pay.State, pay.FailureReason = payments.PaymentFailed, neverSent
 	}
 	return pay, nil
 }

@@ -259,7 +259,9 @@ func (f *follower) wait() {
 
 // silence is called when AnswerTimeout passed once more. It ends a purchase
 // that nobody answers, or answers no more, before any money moved, and stops
-// waiting for a provider that has the money and sends nothing more.
+// waiting for a provider that has the money and sends nothing more. Such a purchase
+// ends for good only if it was canceled and the provider has had all the time that
+// the job may take since the payment, however often we have started again.
 func (f *follower) silence(ctx context.Context) error {
 	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
 	if err != nil {
@@ -285,10 +287,12 @@ func (f *follower) silence(ctx context.Context) error {
 	case p.Plain && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
-		if p.Cancel != nil {
+		if over := time.Since(p.StateAt) > max(f.c.cfg.ReceiptTimeout, serveMost+runLimit(p)); p.Cancel == nil || !over {
+			return ErrIncomplete
+		}
+		if late || quiet > f.c.cfg.ReceiptTimeout {
 			return f.abandon(ctx, p)
 		}
-		return ErrIncomplete
 	}
 
 	return nil

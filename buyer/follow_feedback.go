@@ -150,8 +150,8 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 	return nil
 }
 
-// abandon ends a purchase that was paid for and that we have canceled, and of which
-// nothing more comes. A provider that has the money and is silent would keep it open
+// abandon ends a purchase that was paid for long ago and that we have canceled, and of
+// which nothing more comes. A provider that has the money and is silent would keep it open
 // for ever. What it still sends back to where the request says is looked for all the same.
 func (f *follower) abandon(ctx context.Context, p Purchase) error {
 	to, reason := StateFailed, "paid, no result: the provider is silent, and it was canceled"

@@ -68,7 +68,8 @@ func (f *follower) seeThrough(ctx context.Context, p Purchase) (payments.Payment
 // attempt looks before it sends: only a payment the wallet never heard of is
 // sent, and not before the provider can know what it is for: it issues the receipt
 // as soon as it is paid, and one that came before the acceptance does not name it.
-// That it is sent is written down before, and how often.
+// That it is sent is written down before, and how often. One that was not sent before
+// its purchase was canceled is sent no more.
 func (f *follower) attempt(ctx context.Context, p Purchase, due *Attempt, bolt11 string) (payments.Payment, error) {
 	c := f.c
 	hash := due.PaymentHash
@@ -90,7 +91,10 @@ func (f *follower) attempt(ctx context.Context, p Purchase, due *Attempt, bolt11
 			return payments.Payment{}, ctx.Err()
 		}
 
-		if err := c.cfg.Store.SetSent(ctx, p.RequestID, hash); err != nil {
+		switch err := c.cfg.Store.SetSent(ctx, p.RequestID, hash); {
+		case errors.Is(err, ErrNeverSent):
+			return payments.Payment{Hash: hash, State: payments.PaymentFailed, AmountMsats: due.AmountMsats, FailureReason: neverSent}, nil
+		case err != nil:
 			return payments.Payment{}, fmt.Errorf("record that the payment is sent: %w", err)
 		}
 		due.Sent++

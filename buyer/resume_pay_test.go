@@ -226,3 +226,30 @@ func givesUp(t *testing.T, l *later, client *buyer.Client, p buyer.Purchase) {
 		t.Errorf("budget %+v, %v; %d msats were given up", budget, err, p.GivenUpMsats())
 	}
 }
+
+// TestCanceledBeforeItWasSent: a payment that was reserved, and of which no wallet was
+// told before its purchase was canceled, is not made any more. One that a wallet was
+// told of is seen through.
+func TestCanceledBeforeItWasSent(t *testing.T) {
+	for step, want := range map[string]struct {
+		state buyer.State
+		err   error
+		told  int
+	}{
+		"Reserve": {buyer.StateCanceled, buyer.ErrFailed, 0},
+		"SetSent": {buyer.StatePaid, context.Canceled, 1},
+	} {
+		t.Run(step, func(t *testing.T) {
+			l, client, p := diesAt(t, step, func(*later) {})
+			check(t, client.Cancel(t.Context(), p.RequestID))
+			p, err := followed(t, client, p)
+			if !errors.Is(err, want.err) || p.State != want.state || len(l.sent) != want.told {
+				t.Errorf("purchase %s (%s), %v; the wallet was told to pay %d times", p.State, p.Reason, err, len(l.sent))
+			}
+			budget, err := l.store.BudgetOf(t.Context(), p.Attempt.ReservedAt)
+			if err != nil || budget.ReservedMsats != 0 {
+				t.Errorf("budget %+v, %v", budget, err)
+			}
+		})
+	}
+}

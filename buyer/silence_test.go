@@ -194,52 +194,68 @@ func TestFreeQuoteBinds(t *testing.T) {
 }
 
 // TestPaidForAndCanceledEnds: a provider that has the money and is silent keeps a
-// purchase open until its buyer cancels it, and no longer. With the result and without
-// a receipt it is done.
+// purchase open until its buyer cancels it and the job's time has passed since the
+// payment, and no longer. With the result and without a receipt it is done.
 func TestPaidForAndCanceledEnds(t *testing.T) {
+	bound := func(c *cheat, req, offer nostr.Event) nostr.Event {
+		return c.result(req, func(a *answer) { a.set("quote_hash", quoteHash(offer)) })
+	}
+	nothing := func(*cheat, nostr.Event, nostr.Event) []nostr.Event { return nil }
 	for name, tt := range map[string]struct {
-		more  func(*cheat, nostr.Event, nostr.Event) []nostr.Event
+		more  func(*cheat, nostr.Event, nostr.Event) []nostr.Event // with the offer
+		last  func(*cheat, nostr.Event, nostr.Event)               // after a day, meanwhile
 		state buyer.State
 		want  string
 	}{
-		"nothing came": {
-			func(*cheat, nostr.Event, nostr.Event) []nostr.Event { return nil },
-			buyer.StateFailed, "paid, no result",
-		},
+		"nothing came": {nothing, nil, buyer.StateFailed, "paid, no result"},
 		"no receipt came": {
-			func(c *cheat, req, offer nostr.Event) []nostr.Event {
-				return []nostr.Event{c.result(req, func(a *answer) { a.set("quote_hash", hashing.Bytes([]byte(offer.Content)).String()) })}
-			},
+			func(c *cheat, req, offer nostr.Event) []nostr.Event { return []nostr.Event{bound(c, req, offer)} }, nil,
 			buyer.StateDone, "without receipt",
 		},
+		"it is heard of again": {nothing, func(c *cheat, req, offer nostr.Event) {
+			for n := range 5 {
+				time.Sleep(time.Minute)
+				c.out <- c.word(req, "processing", fmt.Sprint(n))
+			}
+			c.out <- bound(c, req, offer)
+		}, buyer.StateDone, "without receipt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var cfg buyer.Config
-			c, p, err := playWith(t, func(c *cheat, req nostr.Event) []nostr.Event {
-				c.pays = true
-				offer := c.offer(req, func(*deal) {})
-				return append([]nostr.Event{offer}, tt.more(c, req, offer)...)
-			}, nil, nil, func(made *buyer.Config) { impatient(made); cfg = *made })
-			if !errors.Is(err, buyer.ErrIncomplete) || p.State != buyer.StatePaid || len(c.sent) != 1 {
-				t.Fatalf("%v, %s: %q", err, p.State, p.Reason)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var cfg buyer.Config
+				var req, offer nostr.Event
+				c, p, err := playWith(t, func(c *cheat, asked nostr.Event) []nostr.Event {
+					if c.pays { // it is asked again
+						return nil
+					}
+					c.pays, req, offer = true, asked, c.offer(asked, func(*deal) {})
+					return append([]nostr.Event{offer}, tt.more(c, req, offer)...)
+				}, nil, nil, func(made *buyer.Config) { cfg = *made })
+				if !errors.Is(err, buyer.ErrIncomplete) || p.State != buyer.StatePaid || len(c.sent) != 1 {
+					t.Fatalf("%v, %s: %q", err, p.State, p.Reason)
+				}
 
-			client, err := buyer.New(cfg)
-			if err == nil {
-				err = client.Cancel(t.Context(), p.RequestID)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err = client.Follow(t.Context(), p.RequestID, nil)
-			if p.State != tt.state || !strings.HasPrefix(p.Reason, tt.want) || errors.Is(err, buyer.ErrFailed) != (tt.state == buyer.StateFailed) {
-				t.Errorf("%v, %s: %q", err, p.State, p.Reason)
-			}
-			all, err := c.store.History(t.Context())
-			if lost := all[p.Provider].Lost; err != nil || lost != 1 && tt.state == buyer.StateFailed || lost != 0 && tt.state == buyer.StateDone {
-				t.Errorf("%d purchases were paid for nothing (%v)", lost, err)
-			}
+				client, err := buyer.New(cfg)
+				check(t, err)
+				check(t, client.Cancel(t.Context(), p.RequestID))
+				p, err = client.Follow(t.Context(), p.RequestID, nil)
+				if !errors.Is(err, buyer.ErrIncomplete) || p.State != buyer.StatePaid {
+					t.Fatalf("ended minutes after its payment: %v, %s: %q", err, p.State, p.Reason)
+				}
+
+				time.Sleep(24 * time.Hour)
+				if tt.last != nil {
+					go tt.last(c, req, offer)
+				}
+				p, err = client.Follow(t.Context(), p.RequestID, nil)
+				if p.State != tt.state || !strings.HasPrefix(p.Reason, tt.want) || errors.Is(err, buyer.ErrFailed) != (tt.state == buyer.StateFailed) {
+					t.Errorf("%v, %s: %q", err, p.State, p.Reason)
+				}
+				all, err := c.store.History(t.Context())
+				if lost := all[p.Provider].Lost; err != nil || lost != 1 && tt.state == buyer.StateFailed || lost != 0 && tt.state == buyer.StateDone {
+					t.Errorf("%d purchases were paid for nothing (%v)", lost, err)
+				}
+			})
 		})
 	}
 }

@@ -59,6 +59,8 @@ var (
 	// ErrSecondPayment: another attempt for the same (request, provider,
 	// purpose) exists, or the payment hash was seen before.
 	ErrSecondPayment = errors.New("a payment for this job was already begun")
+	// ErrNeverSent: the purchase was canceled before any wallet was told to pay for it.
+	ErrNeverSent = errors.New("the purchase was canceled before its payment was sent")
 )
 
 // BudgetError says which limit a payment would break.
@@ -192,7 +194,8 @@ type SpendingStore interface {
 	// maximum: *BudgetError.
 	Fits(ctx context.Context, provider string, maxMsats int64, a Attempt, l Limits) error
 	// SetSent records, before the wallet is told so, that it is to pay the attempt
-	// with this hash. Each time counts.
+	// with this hash. Each time counts. ErrNeverSent if the purchase was canceled
+	// before the first time, so that it is not paid by anybody.
 	SetSent(ctx context.Context, requestID string, hash payments.Hash) error
 	// Paid moves paying -> paid, or after an engagement fee -> requested: the
 	// reservation becomes spending of amount + fee; the rest is free again. Repeating it with the same payment is fine.

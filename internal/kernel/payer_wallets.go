@@ -23,7 +23,7 @@ func (tx *Tx) setPayer(hash payments.Hash, wallet string) error {
 }
 
 // SetSent records that the wallet is about to be told to pay, which a purchase that
-// is paying permits.
+// is paying permits. One that was canceled before any wallet was told is paid by none.
 func (s *BuyerStore) SetSent(ctx context.Context, requestID string, hash payments.Hash) error {
 	return s.update(ctx, func(tx *Tx) error {
 		if _, err := tx.purchaseIn(requestID, buyer.StatePaying); err != nil {
@@ -37,6 +37,16 @@ func (s *BuyerStore) SetSent(ctx context.Context, requestID string, hash payment
 		}
 		if ours == 0 {
 			return fmt.Errorf("purchase %s has no payment %s: %w", requestID, hash, buyer.ErrConflict)
+		}
+
+		var dropped bool
+		err = tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM purchase_cancels WHERE request_id = ?) AND NOT EXISTS (SELECT 1 FROM sent_payments WHERE payment_hash = ?)`,
+			requestID, hash[:]).Scan(&dropped)
+		if err != nil {
+			return fmt.Errorf("look for a cancellation: %w", err)
+		}
+		if dropped {
+			return fmt.Errorf("purchase %s: %w", requestID, buyer.ErrNeverSent)
 		}
 
 		if _, err := tx.Exec("INSERT INTO sent_payments(payment_hash, at_ms) VALUES (?, ?)", hash[:], tx.now.UnixMilli()); err != nil {
