@@ -177,7 +177,7 @@ func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
 // payBare pays an invoice that came without a quote, within the job's maximum
 // and the budget, once.
 func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) error {
-	inv, text, err := f.c.checkBare(p, ev, f.network)
+	inv, text, err := checkBare(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeBadOffer, err.Error())
@@ -209,7 +209,7 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 // checkBare checks all that can be checked of an invoice without a quote: it is
 // whole and signed, of our network, in time, over the amount that the event
 // names, which is no more than we bid, and from the pinned node.
-func (c *Client) checkBare(p Purchase, ev nostr.Event, network payments.Network) (*bolt11.Invoice, string, error) {
+func checkBare(p Purchase, ev nostr.Event, network payments.Network) (*bolt11.Invoice, string, error) {
 	bad := func(format string, a ...any) (*bolt11.Invoice, string, error) {
 		return nil, "", &MismatchError{"invoice", fmt.Sprintf(format, a...)}
 	}
