@@ -57,3 +57,84 @@ func ExampleClient() {
 	// paid 21000 msats
 	// every required claim is proved: true
 }
+
+// Who sells a job, what each would charge for this very request, and why one would not
+// be asked. Nothing is sent, and nothing is bought.
+func ExampleClient_Candidates() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	market := markettest.NewVillage(ctx, 2)
+	defer market.Close()
+
+	client, err := buyer.New(market.Config())
+	if err != nil {
+		log.Fatal(err)
+	}
+	order := buyer.Order{SchemaID: "oa.embedding.v1", Input: []byte(`{"texts":["twelve chars"]}`)}
+	for _, order.MaxMsats = range []int64{25_000, 20_000} {
+		list, err := client.Candidates(ctx, order)
+		if err != nil {
+			log.Fatal(err)
+		}
+		for _, c := range list {
+			var price *buyer.PriceError
+			switch {
+			case errors.As(c.Refusal, &price):
+				fmt.Println("too dear by", price.PriceMsats-price.MaxMsats, "msats")
+			case c.Refusal != nil:
+				fmt.Println("not asked:", c.Refusal)
+			default:
+				fmt.Println(c.PriceMsats, "msats, mode", c.Mode)
+			}
+		}
+	}
+	// Output:
+	// 21000 msats, mode hold
+	// 21000 msats, mode hold
+	// too dear by 1000 msats
+	// too dear by 1000 msats
+}
+
+// A program that bought something ends before the result is there. The next one that
+// has its store goes on with the purchase; nothing is paid twice.
+func ExampleClient_Follow() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	market := markettest.NewVillage(ctx, 1)
+	defer market.Close()
+
+	cfg := market.Config()
+	first, err := buyer.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	list, err := first.Discover(ctx, "oa.embedding.v1", "")
+	if err != nil || len(list) == 0 {
+		log.Fatal("nobody sells embeddings: ", err)
+	}
+	purchase, err := first.Place(ctx, buyer.Order{
+		Provider: list[0].Provider, SchemaID: "oa.embedding.v1", Input: []byte(`{"texts":["twelve chars"]}`), MaxMsats: 25_000,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	life, end := context.WithCancel(ctx)
+	defer end()
+	purchase, err = first.Follow(life, purchase.RequestID, func(buyer.Progress) {
+		end() // once the request is out
+	})
+	fmt.Println("stopped on the way:", err != nil && !purchase.State.Terminal())
+
+	second, err := buyer.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	purchase, err = second.Follow(ctx, purchase.RequestID, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("now:", purchase.State, "for", purchase.Payment.AmountMsats, "msats")
+	// Output:
+	// stopped on the way: true
+	// now: done for 21000 msats
+}
