@@ -1,7 +1,6 @@
 // Package provider sells jobs: it announces, admits, quotes, gets paid, runs,
 // delivers and leaves a receipt. The path of one job is drive.go, top to
-// bottom; docs/protocol/protocol.md has the events it speaks. The examples of package
-// buyer run providers.
+// bottom; docs/protocol/protocol.md has the events it speaks.
 package provider
 
 import (

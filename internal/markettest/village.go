@@ -106,23 +106,45 @@ func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error)
 	return provider.Outcome{Output: doc}, err
 }
 
-// sell begins to sell, and returns when the announcement is out.
-func (v *Village) sell(name string) {
+// ConfigOfSeller is all that a provider needs: a seller of embeddings and texts.
+func (v *Village) ConfigOfSeller(name string) provider.Config {
 	key := must(relay.GenerateKey())
 	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, name), kernel.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
-	m := v.connect(key)
-	p := must(provider.New(provider.Config{
-		Signer: key, Store: k.ProviderStore("paid-job"), Market: m, Runner: worker{key.PublicKey(), name}, Cipher: key,
+	return provider.Config{
+		Signer: key, Store: k.ProviderStore("paid-job"), Market: v.connect(key), Runner: worker{key.PublicKey(), name}, Cipher: key,
 		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: receipts.Policy{Version: 1, Producer: "test"},
 		Offers: []provider.Offer{
 			{SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000},
 			{SchemaID: string(schemas.TextGeneration), Modes: []receipts.Mode{receipts.ModePostpay}, BaseMsats: 21_000, EngagementMsats: 1_000},
 		},
-	}))
+	}
+}
+
+// sell begins to sell, and returns when the announcement is out.
+func (v *Village) sell(name string) {
+	cfg := v.ConfigOfSeller(name)
+	p := must(provider.New(cfg))
 	v.g.Go(func() error { return p.Serve(v.ctx) })
-	ctx, heard := context.WithCancel(v.ctx)
-	_ = m.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{key.PublicKey()}}}, func() {}, func(nostr.Event) { heard() })
+	announced(v.ctx, cfg.Market, cfg.Signer.PublicKey())
+}
+
+// announced waits for a seller's announcement.
+func announced(ctx context.Context, m provider.Market, key string) {
+	ctx, heard := context.WithCancel(ctx)
+	_ = m.Listen(ctx, nostr.Filters{{Kinds: []int{31990}, Authors: []string{key}}}, func() {}, func(nostr.Event) { heard() })
+}
+
+// BuyOne waits until a seller has announced itself, and buys one job from it.
+func (v *Village) BuyOne(seller, schemaID, input string) buyer.Purchase {
+	cfg := v.Config()
+	announced(v.ctx, v.connect(must(relay.GenerateKey())), seller)
+	client := must(buyer.New(cfg))
+	list := must(client.Discover(v.ctx, schemaID, seller))
+	p := must(client.Place(v.ctx, buyer.Order{
+		Provider: seller, Announced: &list[0], PayeeNode: list[0].PayeeNode, SchemaID: schemaID, Input: []byte(input), MaxMsats: 25_000,
+	}))
+	return must(client.Follow(v.ctx, p.RequestID, nil))
 }
 
 // Config is all that a buyer needs, with a full play-money wallet.
