@@ -30,6 +30,8 @@ func newWorld(t *testing.T, change ...string) *world {
 	t.Helper()
 	offers := "    - schema: " + rerank + "\n      modes: [prepay, hold, postpay, free]\n      base_msats: 2000\n" +
 		"    - schema: oa.sandbox_run.v1\n      modes: [hold, postpay]\n      base_msats: 2000\n      per_minute_msats: 0\n"
+	// Commands run at the firmest level of the machine: for an ordinary user, or in a container, that is less than full.
+	change = append(change, "  # least_confinement: full\n", "  least_confinement: landlock\n")
 	w := &world{World: outside.NewWorld(t, program, offers, change...)}
 	w.Write(t, "job.json", ranked)
 	return w
