@@ -60,10 +60,11 @@ func newWire(t *testing.T, who string, trap *trap, upstream, upstreamCert, certF
 func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rpc := path.Base(r.URL.Path)
 	body, err := io.ReadAll(r.Body)
-	if err != nil || w.trap.see(moment(w.who+" asks "+rpc)) == drop {
+	probe := isProbe(rpc, body)
+	if err != nil || !probe && w.trap.see(moment(w.who+" asks "+rpc)) == drop {
 		panic(http.ErrAbortHandler)
 	}
-	if rpc == "SendPaymentV2" {
+	if rpc == "SendPaymentV2" && !probe {
 		w.trap.waitForChannel()
 	}
 	out, err := http.NewRequestWithContext(r.Context(), r.Method, "https://"+w.upstream+r.URL.Path, bytes.NewReader(body))
@@ -85,7 +86,7 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil || w.trap.see(moment(w.who+" hears "+rpc+stateOf(rpc, message))) == drop {
+		if err != nil || !probe && w.trap.see(moment(w.who+" hears "+rpc+stateOf(rpc, message))) == drop {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = rw.Write(message)
@@ -94,6 +95,17 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	for name, values := range resp.Trailer {
 		rw.Header()[http.TrailerPrefix+name] = values
 	}
+}
+
+// isProbe reports whether a call only asks if the macaroon permits it: it names no
+// payment, since it is too short for a hash, so it is no step of any purchase.
+func isProbe(rpc string, body []byte) bool {
+	switch rpc {
+	case "SendPaymentV2", "TrackPaymentV2", "LookupInvoice", "SettleInvoice", "CancelInvoice", "AddInvoice", "AddHoldInvoice",
+		"FundPsbt", "FinalizePsbt", "PublishTransaction", "ReleaseOutput":
+		return len(body) < 5+32
+	}
+	return false
 }
 
 // readMessage reads one gRPC message with its head of a flag and a length.
