@@ -15,7 +15,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -112,8 +112,8 @@ func newTrade(tb testing.TB) *trade {
 		g.Go(func() error { return m.Serve(gctx) })
 		return key, m
 	}
-	open := func() *kernel.Kernel {
-		k, err := kernel.Open(ctx, tb.TempDir(), kernel.Options{})
+	open := func() *store.Store {
+		k, err := store.Open(ctx, tb.TempDir(), store.Options{})
 		must(err)
 		last = append(last, k.Close)
 		return k

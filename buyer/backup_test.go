@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -25,7 +25,7 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 				backup := filepath.Join(t.TempDir(), "backup.db")
 				if at == "working" { // it is paid for by then, but in postpay
 					w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
-						if err := c.Kernel.Backup(ctx, backup); err != nil {
+						if err := c.DB.Backup(ctx, backup); err != nil {
 							return provider.Outcome{}, err
 						}
 						return w.Runner.Good(nil)
@@ -34,7 +34,7 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 				w.Serve(t, nil)
 				p := w.Place(t, c, mode, markettest.SandboxInput(""))
 				if at == "requested" {
-					markettest.Check(t, c.Kernel.Backup(w.Ctx, backup))
+					markettest.Check(t, c.DB.Backup(w.Ctx, backup))
 				}
 				w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
 				for then := time.Now().Unix(); time.Now().Unix() == then; { // what is signed now has another date
@@ -42,9 +42,9 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 				}
 
 				dir := t.TempDir()
-				_, err := kernel.Restore(w.Ctx, dir, backup, kernel.Buyer)
+				_, err := store.Restore(w.Ctx, dir, backup, store.Buyer)
 				markettest.Check(t, err)
-				k, err := kernel.Open(w.Ctx, dir, kernel.Options{})
+				k, err := store.Open(w.Ctx, dir, store.Options{})
 				markettest.Check(t, err)
 				t.Cleanup(func() { markettest.Check(t, k.Close()) })
 				c.Store = k.BuyerStore()

@@ -14,8 +14,8 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -104,7 +104,7 @@ func ordinary(price receipts.Price, change func(*stall)) stall {
 
 func shopper(t *testing.T, b *board, change func(*buyer.Config)) *buyer.Client {
 	t.Helper()
-	k, err := kernel.Open(t.Context(), t.TempDir(), kernel.Options{})
+	k, err := store.Open(t.Context(), t.TempDir(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

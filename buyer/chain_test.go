@@ -17,7 +17,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -160,7 +160,7 @@ func TestReceiptWaitsForTheWallet(t *testing.T) {
 		"another transaction": {strings.Repeat("ef", 32) + ":0", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k, err := kernel.Open(t.Context(), t.TempDir(), kernel.Options{})
+			k, err := store.Open(t.Context(), t.TempDir(), store.Options{})
 			check(t, err)
 			t.Cleanup(func() { k.Close() })
 			store := k.BuyerStore()

@@ -17,8 +17,8 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -256,7 +256,7 @@ func meet(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, change f
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kernel.Open(t.Context(), t.TempDir(), kernel.Options{})
+	k, err := store.Open(t.Context(), t.TempDir(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

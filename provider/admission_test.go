@@ -15,9 +15,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -38,7 +38,7 @@ const (
 type shop struct {
 	t     *testing.T
 	key   *relay.Key
-	store *kernel.ProviderStore
+	store *store.ProviderStore
 	in    chan nostr.Event
 	out   chan nostr.Event // feedback and results, as published
 
@@ -54,7 +54,7 @@ func openShop(t *testing.T, change func(*provider.Config)) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := kernel.Open(t.Context(), t.TempDir(), kernel.Options{})
+	k, err := store.Open(t.Context(), t.TempDir(), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -29,7 +29,7 @@ func TestOldBackup(t *testing.T) {
 		return r
 	}
 	sold()
-	markettest.Check(t, w.Seller.Kernel.Backup(w.Ctx, backup))
+	markettest.Check(t, w.Seller.DB.Backup(w.Ctx, backup))
 	last := sold()
 	stop()
 	if last.Sequence != 2 {
@@ -38,9 +38,9 @@ func TestOldBackup(t *testing.T) {
 	paid := w.Balance(t, w.Seller)
 
 	dir := t.TempDir()
-	_, err := kernel.Restore(w.Ctx, dir, backup, kernel.Provider)
+	_, err := store.Restore(w.Ctx, dir, backup, store.Provider)
 	markettest.Check(t, err)
-	k, err := kernel.Open(w.Ctx, dir, kernel.Options{})
+	k, err := store.Open(w.Ctx, dir, store.Options{})
 	markettest.Check(t, err)
 	t.Cleanup(func() { markettest.Check(t, k.Close()) })
 	w.Store.Store = k.ProviderStore("paid-job")

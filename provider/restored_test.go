@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -22,7 +22,7 @@ func TestBackupOfAnOpenJob(t *testing.T) {
 			w := markettest.New(t)
 			backup := filepath.Join(t.TempDir(), "backup.db")
 			w.Runner.Do = func(ctx context.Context, _ provider.Run) (provider.Outcome, error) {
-				if err := w.Seller.Kernel.Backup(ctx, backup); err != nil {
+				if err := w.Seller.DB.Backup(ctx, backup); err != nil {
 					return provider.Outcome{}, err
 				}
 				return w.Runner.Good(nil)
@@ -36,9 +36,9 @@ func TestBackupOfAnOpenJob(t *testing.T) {
 			paid := w.Balance(t, w.Seller)
 
 			dir := t.TempDir()
-			_, err = kernel.Restore(w.Ctx, dir, backup, kernel.Provider)
+			_, err = store.Restore(w.Ctx, dir, backup, store.Provider)
 			markettest.Check(t, err)
-			k, err := kernel.Open(w.Ctx, dir, kernel.Options{})
+			k, err := store.Open(w.Ctx, dir, store.Options{})
 			markettest.Check(t, err)
 			t.Cleanup(func() { markettest.Check(t, k.Close()) })
 			w.Store.Store = k.ProviderStore("paid-job")

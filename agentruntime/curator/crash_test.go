@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
 func TestMain(m *testing.M) {
@@ -63,7 +63,7 @@ func (d *deadly) summarize(_ context.Context, s curator.Segment, _ []byte) (stri
 // tasks are the story: each turn folds, evicts or unfolds something.
 var tasks = []string{"parser tests bracket", "invoice hosting paid", "sunshine coast winds", "parser tests bracket"}
 
-func tell(ctx context.Context, k *kernel.Kernel, d *deadly) error {
+func tell(ctx context.Context, k *store.Store, d *deadly) error {
 	d.Store = k.ContextStore()
 	c, err := curator.New(curator.Config{Store: d, Summarize: d.summarize, Budget: 190})
 	if err != nil {
@@ -82,7 +82,7 @@ func curateAndDie(dir, boundary string) error {
 	if err != nil {
 		return err
 	}
-	k, err := kernel.Open(context.Background(), dir, kernel.Options{})
+	k, err := store.Open(context.Background(), dir, store.Options{})
 	if err != nil {
 		return err
 	}

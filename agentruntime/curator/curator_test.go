@@ -14,8 +14,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
@@ -148,7 +148,7 @@ func TestUnfoldOfWhatIsShown(t *testing.T) {
 func TestUnfoldRefuses(t *testing.T) {
 	w := newWorld(t, curator.Config{Budget: 100})
 	ids := w.put(t, billing, strings.Repeat("large ", 100))
-	must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error { return tx.EnsureThread("root.other", "p") }))
+	must(t, w.k.Update(t.Context(), func(tx *store.Tx) error { return tx.EnsureThread("root.other", "p") }))
 	for name, tt := range map[string]struct {
 		thread pipeline.ThreadID
 		id     curator.ID
@@ -170,7 +170,7 @@ func TestUnfoldRefuses(t *testing.T) {
 func TestOtherThreadsAreInvisible(t *testing.T) {
 	w := newWorld(t, curator.Config{})
 	w.put(t, billing)
-	must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error { return tx.EnsureThread("root.other", "p") }))
+	must(t, w.k.Update(t.Context(), func(tx *store.Tx) error { return tx.EnsureThread("root.other", "p") }))
 	view, _, err := w.Turn(t.Context(), "root.other", "invoice INV-2041 over 1200 EUR")
 	if err != nil || len(view.Items) != 0 || view.Evicted != 0 {
 		t.Errorf("%s, %v", shown(view), err)
@@ -246,7 +246,7 @@ func TestEverythingButTheStoreCanBeRebuilt(t *testing.T) {
 				w.restart(t)
 			}
 		}
-		must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error {
+		must(t, w.k.Update(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.AppendJournalPayload(journal.Entry{
 				Thread: "root", Direction: journal.Inbound, Handler: "h", PayloadTag: "t", Retention: journal.RetainForever,
 			}, []byte("payload"))
@@ -260,7 +260,7 @@ func TestEverythingButTheStoreCanBeRebuilt(t *testing.T) {
 		t.Errorf("restarts changed the views:\n%s", diff)
 	}
 	for _, name := range dir { // threads, context and journal are one file with one log
-		if !strings.HasPrefix(name, kernel.FileName) {
+		if !strings.HasPrefix(name, store.FileName) {
 			t.Errorf("the node keeps %s beside its database: %v", name, dir)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
 // ask has one request answered.
@@ -31,7 +31,7 @@ func TestAskingForWhatIsOutOfView(t *testing.T) {
 	w := newWorld(t, curator.Config{Budget: 115})
 	binary := "\xff\xfe bracket"
 	w.put(t, weather, billing, strings.Repeat("huge ", 100), binary, parsing)
-	must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error {
+	must(t, w.k.Update(t.Context(), func(tx *store.Tx) error {
 		if err := tx.EnsureThread("root.other", "p"); err != nil {
 			return err
 		}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/lightwork-market/lightwork/agentruntime/curator"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
-// world is a curator over a kernel of its own, with one thread, "root".
+// world is a curator over a store of its own, with one thread, "root".
 type world struct {
 	*curator.Curator
-	k   *kernel.Kernel
+	k   *store.Store
 	dir string
 	cfg curator.Config
 }
@@ -26,7 +26,7 @@ func newWorld(t testing.TB, cfg curator.Config) *world {
 	w := &world{dir: filepath.Join(t.TempDir(), "node"), cfg: cfg}
 	w.restart(t)
 	t.Cleanup(func() { must(t, w.k.Close()) })
-	must(t, w.k.Update(t.Context(), func(tx *kernel.Tx) error { return tx.EnsureThread("root", "p") }))
+	must(t, w.k.Update(t.Context(), func(tx *store.Tx) error { return tx.EnsureThread("root", "p") }))
 	return w
 }
 
@@ -37,7 +37,7 @@ func (w *world) restart(t testing.TB) {
 		must(t, w.k.Close())
 	}
 	var err error
-	w.k, err = kernel.Open(t.Context(), w.dir, kernel.Options{Now: func() time.Time { return start }})
+	w.k, err = store.Open(t.Context(), w.dir, store.Options{Now: func() time.Time { return start }})
 	must(t, err)
 	w.cfg.Store = w.k.ContextStore()
 	w.Curator, err = curator.New(w.cfg)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
 // unreleased are the migrations of a program from before the first release.
@@ -104,7 +104,7 @@ func TestDatabaseTrouble(t *testing.T) {
 	}
 	for _, role := range []string{"provider", "buyer"} {
 		withSchema(t, filepath.Join(dir, "data", role), nil)
-		if err := os.WriteFile(filepath.Join(dir, "data", role, kernel.FileName), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "data", role, store.FileName), bytes.Repeat([]byte("no database "), 1000), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +128,7 @@ func withSchema(t *testing.T, dir string, migrations []string) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sqlite.Open(t.Context(), filepath.Join(dir, kernel.FileName), sqlite.Options{Migrations: migrations})
+	db, err := sqlite.Open(t.Context(), filepath.Join(dir, store.FileName), sqlite.Options{Migrations: migrations})
 	if err == nil {
 		err = db.Close()
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/devnet"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -80,7 +80,7 @@ func newCashuWorld(t *testing.T, ctx context.Context) *cashuWorld {
 	w.edit(t, seller, "unpaid_per_buyer: 8", "unpaid_per_buyer: 256")
 	w.edit(t, customer, "max_msats_per_day: 1000000", fmt.Sprintf("max_msats_per_day: %d", dayMsats))
 	w.edit(t, customer, "max_msats_per_provider_and_day: 500000", "max_msats_per_provider_and_day: 0")
-	k, err := kernel.Open(ctx, w.dataDir(customer), kernel.Options{})
+	k, err := store.Open(ctx, w.dataDir(customer), store.Options{})
 	check(t, err)
 	check(t, k.Close())
 	if out, err := w.as(customer, "wallet", "cashu-topup", "5000").CombinedOutput(); err != nil {
@@ -156,12 +156,12 @@ func (w *cashuWorld) count(t *testing.T) (b books) {
 	t.Helper()
 	b.sellerMsats, b.buyerMsats = w.notes(t, seller), w.notes(t, customer)
 	b.spentMsats, b.reservedMsats = w.ledger(t)
-	w.inside(t, customer, func(k *kernel.Kernel) {
+	w.inside(t, customer, func(k *store.Store) {
 		all, err := k.BuyerStore().Purchases(w.ctx, 0)
 		check(t, err)
 		b.purchases = len(all)
 	})
-	w.inside(t, seller, func(k *kernel.Kernel) {
+	w.inside(t, seller, func(k *store.Store) {
 		all, err := k.ProviderStore("").Jobs(w.ctx, 0)
 		check(t, err)
 		b.jobs = len(all)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -154,7 +154,7 @@ func (w *chainWorld) conserved(t *testing.T, refunds bool, sold, bought int64) {
 func (w *chainWorld) paidBack(t *testing.T, requestID string) (debt provider.Debt) {
 	t.Helper()
 	w.await(t, "the refund is final", func() (done bool) {
-		w.inside(t, seller, func(k *kernel.Kernel) {
+		w.inside(t, seller, func(k *store.Store) {
 			all, err := k.ProviderStore("").Debts(w.ctx)
 			check(t, err)
 			for _, d := range all {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/devnet"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/relay"
@@ -42,7 +42,7 @@ func newChainWorld(t *testing.T, ctx context.Context) *chainWorld {
 	w.relays[0] = w.startRelay(t, "relay1")
 	w.setUpOnChain(t, seller, network.Alice)
 	w.setUpOnChain(t, customer, payer)
-	k, err := kernel.Open(ctx, w.dataDir(customer), kernel.Options{})
+	k, err := store.Open(ctx, w.dataDir(customer), store.Options{})
 	check(t, err)
 	check(t, k.Close())
 	w.sell(t)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -39,13 +39,13 @@ func (w *world) read(t *testing.T) books {
 		b.buyerMsats, paying, err2 = w.Bob.ChannelBalance(w.ctx)
 		return err == nil && err2 == nil && owed == 0 && paying == 0
 	})
-	w.inside(t, customer, func(k *kernel.Kernel) {
+	w.inside(t, customer, func(k *store.Store) {
 		all, err := k.BuyerStore().Purchases(w.ctx, 0)
 		check(t, err)
 		b.purchases = len(all)
 	})
 	b.spentMsats, b.reservedMsats = w.ledger(t)
-	w.inside(t, seller, func(k *kernel.Kernel) {
+	w.inside(t, seller, func(k *store.Store) {
 		all, err := k.ProviderStore("").Jobs(w.ctx, 0)
 		check(t, err)
 		b.jobs = len(all)
@@ -55,9 +55,9 @@ func (w *world) read(t *testing.T) books {
 
 // inside opens a side's database for reading, as its commands do beside a
 // running node.
-func (w *world) inside(t *testing.T, role string, do func(*kernel.Kernel)) {
+func (w *world) inside(t *testing.T, role string, do func(*store.Store)) {
 	t.Helper()
-	k, err := kernel.Open(w.ctx, w.dataDir(role), kernel.Options{ReadOnly: true})
+	k, err := store.Open(w.ctx, w.dataDir(role), store.Options{ReadOnly: true})
 	check(t, err)
 	defer k.Close()
 	do(k)
@@ -68,7 +68,7 @@ func (w *world) inside(t *testing.T, role string, do func(*kernel.Kernel)) {
 // be at work: what it changed while we looked is looked at again.
 func (w *world) ledger(t *testing.T) (spent, reserved int64) {
 	t.Helper()
-	w.inside(t, customer, func(k *kernel.Kernel) {
+	w.inside(t, customer, func(k *store.Store) {
 		for {
 			rows, spentNow, reservedNow := w.sums(t, k)
 			paid, open := w.owed(t, k)
@@ -87,16 +87,16 @@ func (w *world) ledger(t *testing.T) (spent, reserved int64) {
 }
 
 // sums adds the ledger up.
-func (w *world) sums(t *testing.T, k *kernel.Kernel) (rows, spent, reserved int64) {
+func (w *world) sums(t *testing.T, k *store.Store) (rows, spent, reserved int64) {
 	t.Helper()
-	check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
+	check(t, k.View(w.ctx, func(tx *store.Tx) error {
 		return tx.QueryRow("SELECT count(*), coalesce(sum(spent_msats), 0), coalesce(sum(reserved_msats), 0) FROM ledger").Scan(&rows, &spent, &reserved)
 	}))
 	return rows, spent, reserved
 }
 
 // owed adds the purchases up.
-func (w *world) owed(t *testing.T, k *kernel.Kernel) (paid, open int64) {
+func (w *world) owed(t *testing.T, k *store.Store) (paid, open int64) {
 	t.Helper()
 	all, err := k.BuyerStore().Purchases(w.ctx, 0)
 	check(t, err)
@@ -117,7 +117,7 @@ func (w *world) owed(t *testing.T, k *kernel.Kernel) (paid, open int64) {
 func (w *world) sold(t *testing.T) (job provider.Job) {
 	t.Helper()
 	w.await(t, "the job ends", func() bool {
-		w.inside(t, seller, func(k *kernel.Kernel) {
+		w.inside(t, seller, func(k *store.Store) {
 			store := k.ProviderStore("")
 			newest, err := store.Jobs(w.ctx, 1)
 			check(t, err)
@@ -134,7 +134,7 @@ func (w *world) sold(t *testing.T) (job provider.Job) {
 // purchase is the buyer's newest.
 func (w *world) purchase(t *testing.T) (p buyer.Purchase, b *receipts.Bundle) {
 	t.Helper()
-	w.inside(t, customer, func(k *kernel.Kernel) {
+	w.inside(t, customer, func(k *store.Store) {
 		store := k.BuyerStore()
 		newest, err := store.Purchases(w.ctx, 1)
 		check(t, err)
@@ -261,8 +261,8 @@ func (w *world) lost(t *testing.T, before books) {
 
 func (w *world) receiptsOf(t *testing.T, requestID string) (n int) {
 	t.Helper()
-	w.inside(t, seller, func(k *kernel.Kernel) {
-		check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
+	w.inside(t, seller, func(k *store.Store) {
+		check(t, k.View(w.ctx, func(tx *store.Tx) error {
 			return tx.QueryRow("SELECT count(*) FROM receipts WHERE request_id = ? AND purpose = 'result'", requestID).Scan(&n)
 		}))
 	})

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -46,7 +46,7 @@ func backupOfPaid(t *testing.T, w *world) {
 	}
 	p, _ := w.purchase(t)
 	w.saidOnce(t, p, 0, "6050", "7002")
-	w.inside(t, seller, func(k *kernel.Kernel) {
+	w.inside(t, seller, func(k *store.Store) {
 		debts, err := k.ProviderStore("").Debts(w.ctx)
 		check(t, err)
 		if len(debts) != 0 {

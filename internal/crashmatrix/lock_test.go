@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
 // walWriteLock is the byte of SQLite's -shm file that a writer locks (the WAL's
@@ -21,7 +21,7 @@ const walWriteLock = 120
 // the function it returns is called. SQLite itself gives up after five seconds,
 // and the program then tries again.
 func (w *world) stall(t *testing.T, role string) (release func()) {
-	f, err := os.OpenFile(filepath.Join(w.dataDir(role), kernel.FileName+"-shm"), os.O_RDWR, 0)
+	f, err := os.OpenFile(filepath.Join(w.dataDir(role), store.FileName+"-shm"), os.O_RDWR, 0)
 	if err != nil {
 		t.Error(err)
 		return func() {}

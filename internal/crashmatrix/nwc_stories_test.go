@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -112,7 +112,7 @@ func (w *world) serveNWC(t *testing.T) *process {
 // phoned is the phone's newest purchase.
 func (w *world) phoned(t *testing.T) (p buyer.Purchase) {
 	t.Helper()
-	k, err := kernel.Open(w.ctx, filepath.Join(w.dir, phone, "data", customer), kernel.Options{ReadOnly: true})
+	k, err := store.Open(w.ctx, filepath.Join(w.dir, phone, "data", customer), store.Options{ReadOnly: true})
 	check(t, err)
 	defer k.Close()
 	newest, err := k.BuyerStore().Purchases(w.ctx, 1)

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/internal/devnet"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -70,7 +70,7 @@ func newWorld(t *testing.T, ctx context.Context) *world {
 	w.setUp(t, seller, network.Alice, lnd.Payee)
 	w.setUp(t, customer, network.Bob, lnd.Payer)
 	// The first purchase would make it; some stories look before.
-	k, err := kernel.Open(ctx, w.dataDir(customer), kernel.Options{})
+	k, err := store.Open(ctx, w.dataDir(customer), store.Options{})
 	check(t, err)
 	check(t, k.Close())
 	w.mountDisk(t)

@@ -17,8 +17,8 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -92,7 +92,7 @@ func live(raw string) error {
 // parts are what both roles open.
 type parts struct {
 	key    *relay.Key
-	kernel *kernel.Kernel
+	db     *store.Store
 	wallet *playnet.Client
 	market *exchange.Market
 }
@@ -101,11 +101,11 @@ func (l life) open(ctx context.Context) (p parts, err error) {
 	if p.key, err = relay.LoadKey(filepath.Join(l.Dir, "key")); err != nil {
 		return p, err
 	}
-	if p.kernel, err = kernel.Open(ctx, l.Dir, kernel.Options{}); err != nil {
+	if p.db, err = store.Open(ctx, l.Dir, store.Options{}); err != nil {
 		return p, err
 	}
 	if p.wallet, err = playnet.Dial(l.Ledger, l.Token); err != nil {
-		return p, errors.Join(err, p.kernel.Close())
+		return p, errors.Join(err, p.db.Close())
 	}
 	p.market, err = newMarket(l.Relay, p.key)
 	return p, err
@@ -120,7 +120,7 @@ func newMarket(host string, signer relay.Signer) (*exchange.Market, error) {
 
 func (p parts) close() error {
 	p.wallet.Close()
-	return p.kernel.Close()
+	return p.db.Close()
 }
 
 func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
@@ -128,7 +128,7 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	store := jobStore{p.kernel.ProviderStore("paid-job"), k}
+	store := jobStore{p.db.ProviderStore("paid-job"), k}
 	sold, err := provider.New(provider.Config{
 		Signer: p.key, Store: store, Wallet: payee{p.wallet, k}, Market: stall{p.market, k},
 		Runner: worker{k, p.key.PublicKey(), l.Fail}, Log: log,
@@ -168,7 +168,7 @@ func ended(ctx context.Context, err error) error {
 
 func (l life) client(p parts, k *killer, log *slog.Logger) (*buyer.Client, error) {
 	return buyer.New(buyer.Config{
-		Signer: p.key, Store: purchaseStore{p.kernel.BuyerStore(), k}, Wallet: payer{p.wallet, k},
+		Signer: p.key, Store: purchaseStore{p.db.BuyerStore(), k}, Wallet: payer{p.wallet, k},
 		Market: customer{p.market, k}, Log: log, Modes: []receipts.Mode{l.Mode}, Receiver: p.wallet, RefundTimeout: patience,
 	})
 }
@@ -192,7 +192,7 @@ func (l life) buy(ctx context.Context, k *killer, log *slog.Logger) error {
 }
 
 func (l life) purchase(ctx context.Context, p parts, client *buyer.Client) error {
-	known, err := p.kernel.BuyerStore().Purchases(ctx, 0)
+	known, err := p.db.BuyerStore().Purchases(ctx, 0)
 	if err != nil {
 		return err
 	}

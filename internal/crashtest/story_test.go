@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/markettest"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -139,7 +139,7 @@ func (w *world) lifecycle(t *testing.T) {
 // job reads the provider's one job and counts its receipts.
 func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	t.Helper()
-	k, err := kernel.Open(w.ctx, w.seller.Dir, kernel.Options{})
+	k, err := store.Open(w.ctx, w.seller.Dir, store.Options{})
 	markettest.Check(t, err)
 	defer k.Close()
 	jobs, err := k.ProviderStore("paid-job").Jobs(w.ctx, 0)
@@ -149,7 +149,7 @@ func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	}
 	var directives int
 	var key string
-	markettest.Check(t, k.View(w.ctx, func(tx *kernel.Tx) error {
+	markettest.Check(t, k.View(w.ctx, func(tx *store.Tx) error {
 		if err := tx.QueryRow("SELECT count(*), max(idempotency_key) FROM directives").Scan(&directives, &key); err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (w *world) purchase(t *testing.T, look func(context.Context, *buyer.Client,
 	defer func() { markettest.Check(t, parts.close()) }()
 	client, err := l.client(parts, &killer{dir: t.TempDir(), names: map[string]string{}}, nil)
 	markettest.Check(t, err)
-	store := parts.kernel.BuyerStore()
+	store := parts.db.BuyerStore()
 	all, err := store.Purchases(w.ctx, 0)
 	markettest.Check(t, err)
 	if len(all) != 1 {

@@ -126,13 +126,13 @@ var rooms = map[string][]string{
 	"internal/nip05":       {"payments"},
 	// Is told what happens to a provider's jobs.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "receipts", "relay"},
-	// Each area of the store knows those it builds on; the kernel implements the stores
+	// Each area of the store knows those it builds on; the store implements the stores
 	// of its consumers, so it imports them.
 	"internal/store/row":               {"internal/sqlite", "hashing"},
 	"internal/store/journal":           {"internal/store/row", "internal/sqlite", "hashing", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/store/contexts":          {"internal/store/row", "internal/store/journal", "hashing", "agentruntime/curator"},
 	"internal/store/outbox":            {"internal/store/row"},
-	"internal/kernel":                  {"internal/store/...", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "buyer/panel", "agentruntime/curator", "agentruntime/pipeline"},
+	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/outbox", "internal/store/row", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "buyer/panel", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests
@@ -142,7 +142,7 @@ var rooms = map[string][]string{
 	"internal/hardware":                {},
 	"internal/port":                    {}, // serves tests
 	"internal/faults":                  {}, // serves tests, as the next
-	"internal/markettest":              {"buyer", "buyer/panel", "domain", "hashing", "internal/faults", "internal/kernel", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
+	"internal/markettest":              {"buyer", "buyer/panel", "domain", "hashing", "internal/faults", "internal/store", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next
@@ -175,7 +175,7 @@ var rooms = map[string][]string{
 	"internal/cli/wallet":   {"internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node", "internal/node/wallets", "payments"},
 	// A node wires the others.
 	"internal/node": {
-		"agentruntime/...", "buyer", "buyer/panel", "hashing", "internal/advice", "internal/config", "internal/display", "internal/hardware", "internal/kernel",
+		"agentruntime/...", "buyer", "buyer/panel", "hashing", "internal/advice", "internal/config", "internal/display", "internal/hardware", "internal/store",
 		"internal/nip05", "internal/node/builtin", "internal/node/keys", "internal/node/organisms", "internal/node/wallets", "internal/observe",
 		"internal/sqlite", "internal/store/journal", "market/kinds", "payments", "payments/onchain", "provider", "receipts", "relay", "relay/exchange",
 		"relay/server", "schemas",
@@ -187,7 +187,7 @@ var rooms = map[string][]string{
 	},
 	"internal/node/builtin": {"agentruntime/...", "internal/advice", "internal/config", "internal/display", "schemas"},
 	"internal/node/organisms": {
-		"agentruntime/...", "internal/advice", "internal/config", "internal/kernel", "internal/node/builtin", "internal/store/journal", "internal/store/row",
+		"agentruntime/...", "internal/advice", "internal/config", "internal/store", "internal/node/builtin", "internal/store/journal", "internal/store/row",
 	},
 	"internal/node/health": {
 		"agentruntime/...", "internal/advice", "internal/config", "internal/display", "internal/nip05", "internal/node", "internal/node/builtin",

@@ -236,7 +236,7 @@ func must[T any](value T, err error) T {
 }
 
 // sides are the rooms of which the measures ask most, each with all below it.
-var sides = []string{"provider", "buyer", "internal/cli", "internal/node", "internal/config", "internal/store", "internal/kernel"}
+var sides = []string{"provider", "buyer", "internal/cli", "internal/node", "internal/config", "internal/store"}
 
 // What the house is to hold. A number that is over its bound today stands in over: it
 // must not rise, and leaves the table once its bound is met.
@@ -254,17 +254,17 @@ const (
 // that are named themselves.
 var tested = []string{
 	"hashing", "schemas", "replay", "receipts", "relay", "provider", "buyer", "payments", "lifecycle", "market",
-	"agentruntime", "internal/cli", "internal/kernel", "internal/store", "cmd",
+	"agentruntime", "internal/cli", "internal/store", "cmd",
 }
 
 // over has, by measure and room, what is over its bound today.
 var over = map[string]int{
 	"files of agentruntime/sandbox": 38,
-	"files of internal/kernel":      29,
+	"files of internal/store":       29,
 	"files of provider":             34,
 
 	"methods of buyer.Client":                        80,
-	"methods of internal/kernel.Tx":                  70,
+	"methods of internal/store.Tx":                   70,
 	"methods of internal/node.Node":                  49,
 	"methods of provider.Provider":                   138,
 	"methods of provider/internal/publish.Publisher": 49,
@@ -276,11 +276,10 @@ var over = map[string]int{
 
 	"pairs of files": 572,
 
-	"per cent of tests missing of cmd":            6,
-	"per cent of tests missing of internal/store": 80,
-	"per cent of tests missing of lifecycle":      26,
-	"per cent of tests missing of market":         28,
-	"per cent of tests missing of replay":         24,
+	"per cent of tests missing of cmd":       6,
+	"per cent of tests missing of lifecycle": 26,
+	"per cent of tests missing of market":    28,
+	"per cent of tests missing of replay":    24,
 }
 
 func below(room, root string) bool { return room == root || strings.HasPrefix(room, root+"/") }

@@ -21,7 +21,7 @@ const lndFlag = "--store-final-htlc-resolutions"
 // TestPackagesKnowNoCommand: what the market's packages say is read in other programs
 // too, so it names no command and no flag. The command line adds those as hints.
 func TestPackagesKnowNoCommand(t *testing.T) {
-	for _, room := range []string{"buyer", "market", "receipts", "replay", "relay", "schemas", "payments", "lifecycle", "internal/kernel"} {
+	for _, room := range []string{"buyer", "market", "receipts", "replay", "relay", "schemas", "payments", "lifecycle", "internal/store"} {
 		err := filepath.WalkDir(filepath.Join("../..", room), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

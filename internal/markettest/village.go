@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -109,7 +109,7 @@ func (w worker) Run(_ context.Context, r provider.Run) (provider.Outcome, error)
 // ConfigOfSeller is all that a provider needs: a seller of embeddings and texts.
 func (v *Village) ConfigOfSeller(name string) provider.Config {
 	key := must(relay.GenerateKey())
-	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, name), kernel.Options{}))
+	k := must(store.Open(v.ctx, filepath.Join(v.dir, name), store.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	return provider.Config{
 		Signer: key, Store: k.ProviderStore("paid-job"), Market: v.connect(key), Runner: worker{key.PublicKey(), name}, Cipher: key,
@@ -150,7 +150,7 @@ func (v *Village) BuyOne(seller, schemaID, input string) buyer.Purchase {
 // Config is all that a buyer needs, with a full play-money wallet.
 func (v *Village) Config() buyer.Config {
 	key := must(relay.GenerateKey())
-	k := must(kernel.Open(v.ctx, filepath.Join(v.dir, "buyer"), kernel.Options{}))
+	k := must(store.Open(v.ctx, filepath.Join(v.dir, "buyer"), store.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	v.Store = k.BuyerStore()
 	return buyer.Config{

@@ -18,7 +18,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/faults"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -64,7 +64,7 @@ type World struct {
 // Party is a key with a database and a wallet.
 type Party struct {
 	Key    *relay.Key
-	Kernel *kernel.Kernel
+	DB     *store.Store
 	token  string
 	Wallet *playnet.Client
 }
@@ -99,7 +99,7 @@ func NewFor(t *testing.T, patience time.Duration) *World {
 	w.Relays = []string{"ws://" + w.host}
 	w.Seller = w.NewParty(t, "provider")
 	w.Runner.Key = w.Seller.Key.PublicKey()
-	w.Store = &JobStore{Store: w.Seller.Kernel.ProviderStore("paid-job"), change: make(chan struct{})}
+	w.Store = &JobStore{Store: w.Seller.DB.ProviderStore("paid-job"), change: make(chan struct{})}
 	return w
 }
 
@@ -131,10 +131,10 @@ func (w *World) NewParty(t *testing.T, name string) *Party {
 	t.Helper()
 	key, err := relay.GenerateKey()
 	Check(t, err)
-	k, err := kernel.Open(w.Ctx, t.TempDir(), kernel.Options{})
+	k, err := store.Open(w.Ctx, t.TempDir(), store.Options{})
 	Check(t, err)
 	t.Cleanup(func() { Check(t, k.Close()) })
-	p := &Party{Key: key, Kernel: k, token: playnet.NewToken()}
+	p := &Party{Key: key, DB: k, token: playnet.NewToken()}
 	_, err = w.ledger.OpenWallet(w.Ctx, name, p.token)
 	Check(t, err)
 	p.Wallet, err = playnet.Dial(w.Bank.URL, p.token)

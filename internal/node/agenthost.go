@@ -15,9 +15,9 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/organisms"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
@@ -59,7 +59,7 @@ func (c *Node) installed() ([]host.Installed, error) {
 
 // openHost prepares the agents of a node: supervisor, approvals, logs. close
 // ends every agent.
-func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.Runtime, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
+func openHost(ctx context.Context, c *Node, k *store.Store, people *organisms.Runtime, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
 	approvals, err := manifest.OpenApprovals(c.AgentDir("approvals"))
 	if err != nil {
 		return nil, nil, nil, err
@@ -109,7 +109,7 @@ func openHost(ctx context.Context, c *Node, k *kernel.Kernel, people *organisms.
 		Directive: func(ctx context.Context, agent, tool string) (string, error) {
 			d := journal.Directive{ID: "human-" + rand.Text(), ApprovedBy: fmt.Sprintf("human:uid:%d:%s/%s", os.Geteuid(), agent, tool)}
 			d.Key = d.ID
-			return d.ID, k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(d) })
+			return d.ID, k.Update(ctx, func(tx *store.Tx) error { return tx.RecordDirective(d) })
 		},
 	})
 	if err != nil {

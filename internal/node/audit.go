@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
 const (
@@ -16,13 +16,13 @@ const (
 // auditTrail writes what the supervisor reports into the node's append-only
 // audit table: many lines a transaction, and without holding up a call.
 type auditTrail struct {
-	k     *kernel.Kernel
+	k     *store.Store
 	log   *slog.Logger
 	lines chan supervisor.AuditEvent
 	done  chan struct{}
 }
 
-func newAuditTrail(k *kernel.Kernel, log *slog.Logger) *auditTrail {
+func newAuditTrail(k *store.Store, log *slog.Logger) *auditTrail {
 	t := &auditTrail{k: k, log: log, lines: make(chan supervisor.AuditEvent, auditQueue), done: make(chan struct{})}
 	go t.serve()
 	return t
@@ -56,7 +56,7 @@ func (t *auditTrail) serve() {
 		for len(batch) < auditBatch && len(t.lines) > 0 {
 			batch = append(batch, <-t.lines)
 		}
-		err := t.k.Update(context.Background(), func(tx *kernel.Tx) error {
+		err := t.k.Update(context.Background(), func(tx *store.Tx) error {
 			for _, e := range batch {
 				if err := tx.Audit(e.Type, e.AgentID, auditLine(e)); err != nil {
 					return err

@@ -11,11 +11,11 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/relay/exchange"
 )
@@ -24,7 +24,7 @@ import (
 type Buyer struct {
 	Client *buyer.Client
 	Panels *panel.Client
-	Store  *kernel.BuyerStore
+	Store  *store.BuyerStore
 	market *exchange.Market
 	Wallet wallets.Wallet
 	signer keys.Signer
@@ -44,7 +44,7 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 	if err != nil {
 		return nil, err
 	}
-	k, err := kernel.Open(ctx, c.DataDir("buyer"), kernel.Options{Logger: log})
+	k, err := store.Open(ctx, c.DataDir("buyer"), store.Options{Logger: log})
 	if errors.Is(err, sqlite.ErrLocked) {
 		return nil, advice.Hint(err, "a buyer command is at work there: wait for it, or end it by Ctrl-C, which leaves its purchase open, and try again")
 	}

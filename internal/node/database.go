@@ -12,31 +12,31 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // What a command may read of the databases.
 type (
-	Sales          = kernel.ProviderStore
-	Purchases      = kernel.BuyerStore
-	PurchaseTotals = kernel.PurchaseTotals
-	StoredReceipt  = kernel.StoredReceipt
+	Sales          = store.ProviderStore
+	Purchases      = store.BuyerStore
+	PurchaseTotals = store.PurchaseTotals
+	StoredReceipt  = store.StoredReceipt
 	auditEntry     = journal.AuditLine
 )
 
 // MinName is the shortest beginning of an id that finds something.
-const MinName = kernel.MinNamePrefix
+const MinName = store.MinNamePrefix
 
 // openToRead opens a role's database, also beside a running node; nil if there is
 // none yet.
-func (c *Node) openToRead(ctx context.Context, role string) (*kernel.Kernel, error) {
+func (c *Node) openToRead(ctx context.Context, role string) (*store.Store, error) {
 	dir := c.DataDir(role)
-	if _, err := os.Stat(filepath.Join(dir, kernel.FileName)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, store.FileName)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return kernel.Open(ctx, dir, kernel.Options{ReadOnly: true, Logger: c.log})
+	return store.Open(ctx, dir, store.Options{ReadOnly: true, Logger: c.log})
 }
 
 // ReadPurchases opens the buyer's database for reading. Before the first purchase
@@ -79,7 +79,7 @@ func (c *Node) history(ctx context.Context) (all map[string]buyer.History, err e
 // TracedJob is what a role's database has of a job.
 type TracedJob struct {
 	Role string
-	kernel.Trace
+	store.Trace
 }
 
 // Trace looks for a job, by any of its ids, in the databases of both roles.
@@ -107,11 +107,11 @@ func (c *Node) Trace(ctx context.Context, id string) (all []TracedJob, err error
 
 // LastAudit is the end of the audit trail, of one agent or, for "", of all.
 func (c *Node) LastAudit(ctx context.Context, agent string, n int) (lines []auditEntry, err error) {
-	k, err := kernel.Open(ctx, c.DataDir("provider"), kernel.Options{ReadOnly: true, Logger: c.log})
+	k, err := store.Open(ctx, c.DataDir("provider"), store.Options{ReadOnly: true, Logger: c.log})
 	if err != nil {
 		return nil, advice.Hint(err, "lightwork provider run makes the first lines")
 	}
-	err = k.View(ctx, func(tx *kernel.Tx) error {
+	err = k.View(ctx, func(tx *store.Tx) error {
 		lines, err = tx.LastAuditLines(agent, n)
 		return err
 	})
@@ -133,7 +133,7 @@ func (c *Node) Messages(ctx context.Context, session string, limit int) ([]messa
 // Backup copies a role's database while it is in use into a new file, and checks the
 // copy.
 func (c *Node) Backup(ctx context.Context, role, out string) error {
-	k, err := kernel.Open(ctx, c.DataDir(role), kernel.Options{ReadOnly: true, Old: true, Logger: c.log})
+	k, err := store.Open(ctx, c.DataDir(role), store.Options{ReadOnly: true, Old: true, Logger: c.log})
 	if err != nil {
 		return advice.Hint(err, "the first lightwork provider run, or buyer submit, makes the database of its role: is --role the right one?")
 	}
@@ -143,7 +143,7 @@ func (c *Node) Backup(ctx context.Context, role, out string) error {
 // Restore puts a backup in the place of a role's database and says where the old one
 // is; "" if there was none.
 func (c *Node) Restore(ctx context.Context, role, from string) (kept string, err error) {
-	kept, err = kernel.Restore(ctx, c.DataDir(role), from, kernel.Side(role))
+	kept, err = store.Restore(ctx, c.DataDir(role), from, store.Side(role))
 	if err != nil {
 		if errors.Is(err, sqlite.ErrForeign) {
 			return "", advice.Hint(err, "it is the other role's; name its --role, or another backup")
@@ -162,9 +162,9 @@ func (c *Node) Restore(ctx context.Context, role, from string) (kept string, err
 
 // messageLog is the log of a session or, if that is "", of all: at most limit
 // lines, from the newest. What retention has deleted is not in it.
-func messageLog(ctx context.Context, k *kernel.Kernel, session string, limit int) (lines []message.LogLine, err error) {
+func messageLog(ctx context.Context, k *store.Store, session string, limit int) (lines []message.LogLine, err error) {
 	lines = []message.LogLine{}
-	err = k.View(ctx, func(tx *kernel.Tx) error {
+	err = k.View(ctx, func(tx *store.Tx) error {
 		entries, err := tx.Entries(journal.Filter{Session: session, TagPrefix: message.TagPrefix, Limit: limit, Newest: true})
 		if err != nil {
 			return err

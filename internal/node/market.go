@@ -13,10 +13,10 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
 	"github.com/lightwork-market/lightwork/relay/exchange"
@@ -92,7 +92,7 @@ func (c *Node) Publish(ctx context.Context, role string, event func(key string) 
 // itself again: its database must not be in use. It says how many jobs are open before
 // it asks the relays.
 func (c *Node) Retire(ctx context.Context, unfinished func(jobs int)) (acks []provider.Ack, err error) {
-	k, err := kernel.Open(ctx, c.DataDir("provider"), kernel.Options{Logger: c.log})
+	k, err := store.Open(ctx, c.DataDir("provider"), store.Options{Logger: c.log})
 	if err != nil {
 		return nil, advice.Hint(err, "stop lightwork provider run first: it would announce itself again")
 	}

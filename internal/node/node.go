@@ -19,11 +19,11 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/node/organisms"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -68,7 +68,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 		return err
 	}
 	dir := c.DataDir("provider")
-	k, err := kernel.Open(ctx, dir, kernel.Options{Logger: log})
+	k, err := store.Open(ctx, dir, store.Options{Logger: log})
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func drained(c *Node, tell *SaleLog, end error) error {
 
 // pruneHourly deletes what the journal need not keep: of the organism's threads,
 // as their profiles say. What paid jobs leave is kept.
-func pruneHourly(ctx context.Context, k *kernel.Kernel, log *slog.Logger) error {
+func pruneHourly(ctx context.Context, k *store.Store, log *slog.Logger) error {
 	tick := time.NewTicker(time.Hour)
 	defer tick.Stop()
 

@@ -17,13 +17,13 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // followPin gives the configuration the prices and limits of the pinned bundle;
 // nil if none is pinned. checkPin says afterwards whether all of it is followed.
-func (c *Node) followPin(ctx context.Context, k *kernel.Kernel) (pinned []byte, err error) {
+func (c *Node) followPin(ctx context.Context, k *store.Store) (pinned []byte, err error) {
 	pin, err := c.PolicyPin()
 	if err != nil || pin == nil {
 		return nil, err

@@ -14,16 +14,16 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay/exchange"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-func providerConfigOf(c *Node, key keys.Signer, k *kernel.Kernel, m *exchange.Market, run *runner, log *slog.Logger) (provider.Config, error) {
+func providerConfigOf(c *Node, key keys.Signer, k *store.Store, m *exchange.Market, run *runner, log *slog.Logger) (provider.Config, error) {
 	_, image, err := sandbox.HostManifest()
 	if err != nil {
 		return provider.Config{}, fmt.Errorf("describe the host's toolchain: %w", err)

@@ -20,8 +20,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/node/organisms"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -73,7 +73,7 @@ func routesOf(c *config.Config) (map[string]route, error) {
 }
 
 // newRunner builds the pipeline over the agents' tools: one handler a job type.
-func newRunner(k *kernel.Kernel, sup *supervisor.Supervisor, routes map[string]route, providerKey, dir string, log *slog.Logger) (*runner, error) {
+func newRunner(k *store.Store, sup *supervisor.Supervisor, routes map[string]route, providerKey, dir string, log *slog.Logger) (*runner, error) {
 	r := &runner{sup: sup, routes: routes, key: providerKey, dir: dir}
 	if err := os.RemoveAll(dir); err != nil { // of runs that a crash cut short
 		return nil, err
@@ -127,7 +127,7 @@ type running struct {
 
 // runJournal is the journal of runs: it keeps the id of a call in the commit that
 // lets it be made, and tells the run what it has of it.
-type runJournal struct{ *kernel.PipelineLog }
+type runJournal struct{ *store.PipelineLog }
 
 // Append implements pipeline.Journal.
 func (j runJournal) Append(ctx context.Context, entries ...pipeline.Entry) error {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -110,7 +110,7 @@ func makeSecrets(dir string, c *config.Config, list map[string]string) (made []s
 // newRootSecret makes the preimage secret of a new node. Beside a database it
 // would be the wrong one: payments that are under way could not be settled.
 func newRootSecret(c *config.Config, path string) error {
-	db := filepath.Join(c.DataDir("provider"), kernel.FileName)
+	db := filepath.Join(c.DataDir("provider"), store.FileName)
 	if _, err := os.Stat(db); err == nil {
 		return advice.Usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.DataDir("provider")+" away and run lightwork init again",
 			"%s is missing and %s needs the old one", path, db)

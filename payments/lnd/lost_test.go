@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -45,7 +45,7 @@ type sale struct {
 	fake      *fakeLND
 	htlc      atomic.Int32
 	runs      atomic.Int32
-	store     *kernel.ProviderStore
+	store     *store.ProviderStore
 	seller    string // its key
 	requestID string
 }
@@ -63,7 +63,7 @@ func sell(t *testing.T, mode receipts.Mode, change func(*fakeLND, *provider.Limi
 		change(s.fake, &limits)
 	}
 	url := startRelay(t)
-	k, err := kernel.Open(ctx, t.TempDir(), kernel.Options{})
+	k, err := store.Open(ctx, t.TempDir(), store.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, k.Close()) })
 	s.store = k.ProviderStore("paid-job")

@@ -12,7 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 )
 
 // The names an operator's call of a tool travels the pipeline under.
@@ -28,13 +28,13 @@ var operatorRetention = pipeline.Retention{Policy: pipeline.RetainDays, Days: 30
 // OperatorCalls takes the operator's calls of tools through a pipeline like any
 // other message: a static table of the declared slots, and a journal.
 type OperatorCalls struct {
-	k    *kernel.Kernel
+	k    *store.Store
 	sup  TellingSupervisor
 	pipe *pipeline.Pipeline // set by build, before the first call
 }
 
 // NewOperatorCalls takes calls to the agents of a supervisor; Build comes first.
-func NewOperatorCalls(k *kernel.Kernel, sup TellingSupervisor) *OperatorCalls {
+func NewOperatorCalls(k *store.Store, sup TellingSupervisor) *OperatorCalls {
 	return &OperatorCalls{k: k, sup: sup}
 }
 
@@ -79,7 +79,7 @@ func (o *OperatorCalls) Invoke(ctx context.Context, c supervisor.Call) (supervis
 	}
 
 	// The thread is over, whatever came of it.
-	ended := o.k.Update(context.WithoutCancel(ctx), func(tx *kernel.Tx) error {
+	ended := o.k.Update(context.WithoutCancel(ctx), func(tx *store.Tx) error {
 		return tx.ReturnThread(curator.Returned{Thread: thread, Failed: err != nil, Retention: operatorRetention})
 	})
 	var failed *pipeline.HandlerError

@@ -24,7 +24,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
@@ -36,7 +36,7 @@ const organismProfile = "organism"
 
 // Runtime is the node's organism, once it is built.
 type Runtime struct {
-	k    *kernel.Kernel
+	k    *store.Store
 	Told *Told
 	log  *slog.Logger
 	// version is the program's, by which agents know the node.
@@ -49,7 +49,7 @@ type Runtime struct {
 }
 
 // New is the runtime of a node of that version, over its store.
-func New(k *kernel.Kernel, version string, log *slog.Logger) *Runtime {
+func New(k *store.Store, version string, log *slog.Logger) *Runtime {
 	return &Runtime{k: k, Told: &Told{}, log: log, version: version}
 }
 
@@ -164,7 +164,7 @@ func (s *Runtime) Ask(ctx context.Context, req host.AskRequest, emit func(host.C
 		return nil, &host.CallError{Code: wire.CodeRouteNotFound, Message: fmt.Sprintf("there is no profile %q", req.Profile)}
 	}
 	directive := journal.Directive{ID: "human-" + id, Key: "human-" + id, ApprovedBy: "human:ask"}
-	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.RecordDirective(directive) }); err != nil {
+	if err := s.k.Update(ctx, func(tx *store.Tx) error { return tx.RecordDirective(directive) }); err != nil {
 		return nil, err
 	}
 	s.log.Info("a thread of the organism begins", "thread", path, "profile", req.Profile, "organism", l.Hash)

@@ -18,14 +18,14 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 	"github.com/lightwork-market/lightwork/internal/config"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // parts are what organisms are built of on this node: tools of supervised
 // agents, and the model in a process of its own.
-func organismParts(agents *host.Host, sup TellingSupervisor, k *kernel.Kernel, c *config.Config, log *slog.Logger) organism.Parts {
+func organismParts(agents *host.Host, sup TellingSupervisor, k *store.Store, c *config.Config, log *slog.Logger) organism.Parts {
 	journal := k.PipelineLog(organismProfile)
 	p := organism.Parts{
 		Tool: func(ref string) (organism.Tool, error) {
@@ -51,7 +51,7 @@ func organismParts(agents *host.Host, sup TellingSupervisor, k *kernel.Kernel, c
 
 // recordReturn ends the thread of a call in the store, and gives its answer to the
 // thread that made the call.
-func recordReturn(k *kernel.Kernel) func(context.Context, pipeline.ThreadID, pipeline.Retention, []byte) error {
+func recordReturn(k *store.Store) func(context.Context, pipeline.ThreadID, pipeline.Retention, []byte) error {
 	return func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error {
 		r := curator.Returned{Thread: thread, Failed: answer == nil, ContentType: "application/json", Retention: kept}
 		if answer != nil {

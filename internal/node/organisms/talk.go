@@ -15,7 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
-	"github.com/lightwork-market/lightwork/internal/kernel"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
@@ -29,7 +29,7 @@ const (
 // talk is a conversation with the organism: a thread that stays, whose context
 // the curator keeps within what a model can use. It is nil where none was named.
 type talk struct {
-	k      *kernel.Kernel
+	k      *store.Store
 	thread pipeline.ThreadID
 	view   curator.View
 }
@@ -49,7 +49,7 @@ func (s *Runtime) talk(ctx context.Context, l *living, req host.AskRequest) (*ta
 	if err != nil {
 		return nil, &host.CallError{Code: wire.CodeInvalidInput, Message: "a conversation's name has letters, digits and _.:/@- only"}
 	}
-	if err := s.k.Update(ctx, func(tx *kernel.Tx) error { return tx.EnsureThread(string(id), req.Profile) }); err != nil {
+	if err := s.k.Update(ctx, func(tx *store.Tx) error { return tx.EnsureThread(string(id), req.Profile) }); err != nil {
 		return nil, err
 	}
 
@@ -88,7 +88,7 @@ func masked(text string) string {
 }
 
 // keep adds what was asked and answered, both or neither.
-func (t *talk) keep(tx *kernel.Tx, e turnResult) error {
+func (t *talk) keep(tx *store.Tx, e turnResult) error {
 	text := e.answered
 	var said struct{ Text string }
 	if json.Unmarshal([]byte(text), &said) == nil && said.Text != "" {
@@ -121,7 +121,7 @@ func (s *Runtime) returned(ctx context.Context, l *living, thread *pipeline.Thre
 		return err
 	}
 
-	return s.k.Update(ctx, func(tx *kernel.Tx) error {
+	return s.k.Update(ctx, func(tx *store.Tx) error {
 		if failed == nil && t != nil {
 			if err := t.keep(tx, e); err != nil {
 				return err
@@ -144,7 +144,7 @@ func (s *Runtime) EndInterrupted(ctx context.Context) error {
 		return err
 	}
 	var all []journal.Thread
-	err = s.k.View(ctx, func(tx *kernel.Tx) error {
+	err = s.k.View(ctx, func(tx *store.Tx) error {
 		ids, err := tx.UnfinishedThreads()
 		for _, id := range ids {
 			t, found := tx.Thread(id)
@@ -195,7 +195,7 @@ const UnfoldTool = "node/context-unfold"
 
 // newUnfoldTool makes it. It sees the conversation that its caller's question
 // belongs to, and no other.
-func newUnfoldTool(k *kernel.Kernel) (t organism.Tool, err error) {
+func newUnfoldTool(k *store.Store) (t organism.Tool, err error) {
 	c, err := curator.New(curator.Config{Store: k.ContextStore()})
 	if err != nil {
 		return t, err

@@ -15,8 +15,8 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
-	"github.com/lightwork-market/lightwork/internal/kernel"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
@@ -52,7 +52,7 @@ func newDesk(t *testing.T, policy string, model func(last chat.Message) chat.Mes
 // openDesk is newDesk on the store in dir.
 func openDesk(t *testing.T, dir, policy string, model func(last chat.Message) chat.Message) *Runtime {
 	t.Helper()
-	k, err := kernel.Open(t.Context(), dir, kernel.Options{})
+	k, err := store.Open(t.Context(), dir, store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestThreadOfACallEndsInTheStore(t *testing.T) {
 			if got := s.mustAsk(t, "", "when do we print?"); got != "the chief has decided" {
 				t.Fatalf("the answer is %q", got)
 			}
-			err := s.k.View(t.Context(), func(tx *kernel.Tx) error {
+			err := s.k.View(t.Context(), func(tx *store.Tx) error {
 				root, err := tx.Thread("root")
 				if err != nil {
 					return err
@@ -182,7 +182,7 @@ func TestThreadOfACallThatFailsEndsInTheStore(t *testing.T) {
 	})
 	s.mustAsk(t, "", "when do we print?")
 	var states []journal.ThreadState
-	err := s.k.View(t.Context(), func(tx *kernel.Tx) error {
+	err := s.k.View(t.Context(), func(tx *store.Tx) error {
 		root, err := tx.Thread("root")
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func TestThreadsOfADeadNodeEndAtTheNextStart(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			err = second.k.View(t.Context(), func(tx *kernel.Tx) error {
+			err = second.k.View(t.Context(), func(tx *store.Tx) error {
 				left, err := tx.UnfinishedThreads()
 				if err != nil {
 					return err

@@ -1,0 +1,152 @@
+// Package store keeps everything a node must not forget in one database file:
+// the journal, threads, directives, contents and the outbox, and on them the
+// jobs it sells and the purchases it makes.
+//
+// Each change is a transaction over all of these at once (AP-14.2.1), durable
+// when the method returns. Tables are append-only; the status of a thing is its
+// newest row.
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/contexts"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/row"
+)
+
+// FileName is the database's name in the node's data directory.
+const FileName = "node.db"
+
+// Options says how a store is opened; the zero value is a node's own.
+type Options struct {
+	// ReadOnly opens it for looking only, beside a running node.
+	ReadOnly bool
+	// Old lets ReadOnly open one that is not migrated yet, or was made before the
+	// first release, for Backup alone.
+	Old bool
+	// Now is the clock; nil means time.Now. Stored times are milliseconds.
+	Now func() time.Time
+	// Logger receives what the storage has to say; nil discards it.
+	Logger *slog.Logger
+}
+
+// Store is the node's open database. It is safe for concurrent use.
+type Store struct {
+	db  *sqlite.DB
+	now func() time.Time
+	log *slog.Logger
+
+	gather gather
+}
+
+// Open opens or creates the database in dir, which is made (0700) if missing.
+// A dir that another process has open is refused with a *sqlite.LockedError, a
+// database from before the first release with sqlite.ErrUnreleased.
+func Open(ctx context.Context, dir string, opt Options) (*Store, error) {
+	if !opt.ReadOnly {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("make data folder: %w", err)
+		}
+	}
+
+	file := fileOptions()
+	file.ReadOnly, file.Old, file.Logger = opt.ReadOnly, opt.Old, opt.Logger
+	db, err := sqlite.Open(ctx, filepath.Join(dir, FileName), file)
+	if err != nil {
+		return nil, err
+	}
+	k := &Store{db: db, now: opt.Now, log: opt.Logger}
+	if k.log == nil {
+		k.log = slog.New(slog.DiscardHandler)
+	}
+	if k.now == nil {
+		k.now = time.Now
+	}
+	return k, nil
+}
+
+// fileOptions are those of every store's file.
+func fileOptions() sqlite.Options {
+	return sqlite.Options{Migrations: migrations(), First: baseline, ExclusiveLock: true}
+}
+
+// Tx is one transaction over the whole store. Every method on it reads or
+// writes within that transaction.
+type Tx struct {
+	*row.Tx
+	journal.Journal
+	contexts.Contexts
+	outbox.Outbox
+	now time.Time
+}
+
+// Update runs fn in a transaction that is durable, all of it, when Update
+// returns nil, and of which nothing is left otherwise. See sqlite.DB.Update for
+// what fn may do.
+func (k *Store) Update(ctx context.Context, fn func(tx *Tx) error) error {
+	return k.db.Update(ctx, func(tx *sqlite.Tx) error { return fn(k.tx(tx)) })
+}
+
+// View runs fn on one consistent state.
+func (k *Store) View(ctx context.Context, fn func(tx *Tx) error) error {
+	return k.db.View(ctx, func(tx *sqlite.Tx) error { return fn(k.tx(tx)) })
+}
+
+func (k *Store) tx(tx *sqlite.Tx) *Tx {
+	rows := row.NewTx(tx, k.now())
+	j := journal.Journal{Tx: rows}
+	return &Tx{Tx: rows, Journal: j, Contexts: contexts.Contexts{Journal: j}, Outbox: outbox.Outbox{Tx: rows}, now: rows.Now()}
+}
+
+// Err is not nil once a commit failed: the node must stop taking work and say
+// so (P17). It wraps sqlite.ErrReadOnly.
+func (k *Store) Err() error { return k.db.Err() }
+
+// Stats counts updates and commits since Open.
+func (k *Store) Stats() sqlite.Stats { return k.db.Stats() }
+
+// Backup writes a checked copy of the database to dest while the node works.
+func (k *Store) Backup(ctx context.Context, dest string) error { return k.db.Backup(ctx, dest) }
+
+// Side is whose database one is: each role has one of its own.
+type Side string
+
+const (
+	Provider Side = "provider"
+	Buyer    Side = "buyer"
+)
+
+// Restore puts a backup in the place of the database in dir and returns where
+// the old one is kept. A node that has it open is a *sqlite.LockedError, a
+// backup of the other side's work sqlite.ErrForeign, one from before the first
+// release sqlite.ErrUnreleased.
+func Restore(ctx context.Context, dir, backup string, side Side) (kept string, err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make data folder: %w", err)
+	}
+	foreign := "jobs"
+	if side == Provider {
+		foreign = "purchases"
+	}
+	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup, fileOptions(), foreign)
+}
+
+// Close waits for what has begun and closes the database.
+func (k *Store) Close() error { return k.db.Close() }
+
+// Holds is [journal.Journal.Holds] in a transaction of its own.
+func (k *Store) Holds(ctx context.Context, session, ref string) (held bool, err error) {
+	err = k.View(ctx, func(tx *Tx) error {
+		held, err = tx.Holds(session, ref)
+		return err
+	})
+	return held, err
+}
