@@ -25,13 +25,8 @@ type Signer interface {
 	Sign(ctx context.Context, ev *nostr.Event) error
 }
 
-// Wallet is the payer's side of a Lightning wallet.
-type Wallet interface {
-	Node(ctx context.Context) (payments.Node, error)
-	SendPayment(ctx context.Context, pay payments.Pay) error
-	LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-	TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-}
+// Wallet is the wallet that providers are paid from.
+type Wallet = payments.Payer
 
 // Market is the relays, and the blob servers beside them.
 type Market interface {

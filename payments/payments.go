@@ -2,11 +2,8 @@
 // and [Preimage], [NewInvoice] and [Invoice], [Pay] and [Payment], [Balance], [Network],
 // and the errors of a backend's methods.
 //
-// The backends are the packages payments/lnd, nwc, cashu, onchain and playnet. Each has
-// the methods Node, CreateInvoice, LookupInvoice, SettleInvoice, CancelInvoice,
-// WatchInvoices, SendPayment, LookupPayment, TrackPayment and Balance; a user declares
-// an interface with those that it calls. The tests of package payments/conformance
-// define what the methods promise.
+// The backends are the packages payments/lnd, nwc, cashu, onchain and playnet. Each is a
+// [Wallet]. The tests of package payments/conformance define what its methods promise.
 //
 // Amounts are whole millisatoshi (msats) from 0 to [MaxMsats]. Times are UTC. The
 // package contains no network code, so that the offline verifier can use it.

@@ -26,16 +26,8 @@ type Signer interface {
 	Sign(ctx context.Context, ev *nostr.Event) error
 }
 
-// Wallet is the payee's side of a Lightning wallet. Watch is a hint: every
-// decision rests on LookupInvoice.
-type Wallet interface {
-	Node(ctx context.Context) (payments.Node, error)
-	CreateInvoice(ctx context.Context, in payments.NewInvoice) (payments.Invoice, error)
-	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
-	SettleInvoice(ctx context.Context, preimage payments.Preimage) error
-	CancelInvoice(ctx context.Context, hash payments.Hash) error
-	WatchInvoices(ctx context.Context, hint func(payments.Hash)) error
-}
+// Wallet is the wallet that buyers pay into.
+type Wallet = payments.Payee
 
 // Market is the relays, and the blob servers beside them.
 type Market interface {

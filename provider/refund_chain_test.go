@@ -23,7 +23,7 @@ const (
 
 // purse pays addresses: payments/onchain is tested against a real chain.
 type purse struct {
-	provider.Payer
+	payments.Payer
 
 	mu   sync.Mutex
 	paid map[payments.Hash]payments.Payment

@@ -145,7 +145,6 @@ const (
 // How debts are paid back.
 type (
 	Refunds      = refund.Settings
-	Payer        = refund.Payer
 	ChainPlanner = refund.ChainPlanner
 	Addresses    = refund.Addresses
 )

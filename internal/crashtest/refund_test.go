@@ -14,7 +14,7 @@ import (
 
 // debtor is the wallet that a provider's refunds are paid from, under a killer.
 type debtor struct {
-	provider.Payer
+	payments.Payer
 	k *killer
 }
 

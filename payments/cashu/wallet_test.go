@@ -13,12 +13,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/conformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var _ conformance.Wallet = (*Wallet)(nil)
+var _ payments.Wallet = (*Wallet)(nil)
 
 // mailroom carries messages between wallets of a test; it keeps them, as relays
 // do, for who comes later.

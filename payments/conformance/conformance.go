@@ -15,23 +15,9 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Wallet is all of a wallet backend's methods.
-type Wallet interface {
-	Node(ctx context.Context) (payments.Node, error)
-	CreateInvoice(ctx context.Context, n payments.NewInvoice) (payments.Invoice, error)
-	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
-	SettleInvoice(ctx context.Context, preimage payments.Preimage) error
-	CancelInvoice(ctx context.Context, hash payments.Hash) error
-	WatchInvoices(ctx context.Context, hint func(payments.Hash)) error
-	SendPayment(ctx context.Context, p payments.Pay) error
-	LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-	TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-	Balance(ctx context.Context) (payments.Balance, error)
-}
-
 // Pair is two wallets and what is particular about them.
 type Pair struct {
-	Payee, Payer Wallet
+	Payee, Payer payments.Wallet
 	// AmountMsats of the payments made; 0 means 200 000. Payer must be able to
 	// spend 100 times as much.
 	AmountMsats int64
@@ -232,7 +218,7 @@ func (b *bench) track(hash payments.Hash) payments.Payment {
 	return p
 }
 
-func (b *bench) balance(w Wallet) payments.Balance {
+func (b *bench) balance(w payments.Wallet) payments.Balance {
 	b.Helper()
 	balance, err := w.Balance(b.ctx)
 	b.must(err)
@@ -240,7 +226,7 @@ func (b *bench) balance(w Wallet) payments.Balance {
 }
 
 // awaitSpendable waits until the wallet can spend exactly that much.
-func (b *bench) awaitSpendable(w Wallet, msats int64) {
+func (b *bench) awaitSpendable(w payments.Wallet, msats int64) {
 	b.Helper()
 	b.await(func() bool { return b.balance(w).SpendableMsats == msats }, "balance")
 }

@@ -11,7 +11,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/conformance"
 	"github.com/lightwork-market/lightwork/payments/playnet"
 	"github.com/lightwork-market/lightwork/relay/server"
 )
@@ -19,8 +18,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ conformance.Wallet = (*Client)(nil)
-	_ Wallet             = (*playnet.Wallet)(nil)
+	_ payments.Wallet = (*Client)(nil)
+	_ payments.Wallet = (*playnet.Wallet)(nil)
 )
 
 // patience bounds what a test waits for; it is never reached in a good run.
@@ -107,7 +106,7 @@ func newApp(t testing.TB, url string) (App, Connection) {
 }
 
 // startService offers the wallet to the apps.
-func startService(t testing.TB, url string, w Wallet, apps ...App) (*Service, func()) {
+func startService(t testing.TB, url string, w payments.Wallet, apps ...App) (*Service, func()) {
 	t.Helper()
 	s, err := NewService(ServiceConfig{
 		Wallet: w, Book: openBook(t, filepath.Join(t.TempDir(), "book.db")), Apps: apps, Relays: []string{url}, Log: logger(t),

@@ -84,7 +84,7 @@ func TestServiceWithAnotherWallet(t *testing.T) {
 }
 
 // mint is a wallet that keeps a fee of what comes back, and pays nothing.
-type mint struct{ Wallet }
+type mint struct{ payments.Wallet }
 
 func (mint) SendPayment(context.Context, payments.Pay) error { return nil }
 

@@ -104,7 +104,7 @@ func TestUnknownEncryption(t *testing.T) {
 // stubborn is a wallet that does not answer for a while after it was asked to
 // pay, and has paid.
 type stubborn struct {
-	Wallet
+	payments.Wallet
 	mu     sync.Mutex
 	silent int
 }

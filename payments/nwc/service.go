@@ -22,20 +22,6 @@ import (
 // ErrServiceConfig is wrapped by NewService for a configuration that cannot work.
 var ErrServiceConfig = errors.New("nwc: service configuration")
 
-// Wallet is the backend that a service offers.
-type Wallet interface {
-	Node(ctx context.Context) (payments.Node, error)
-	CreateInvoice(ctx context.Context, n payments.NewInvoice) (payments.Invoice, error)
-	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
-	SettleInvoice(ctx context.Context, preimage payments.Preimage) error
-	CancelInvoice(ctx context.Context, hash payments.Hash) error
-	WatchInvoices(ctx context.Context, hint func(payments.Hash)) error
-	SendPayment(ctx context.Context, p payments.Pay) error
-	LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-	TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-	Balance(ctx context.Context) (payments.Balance, error)
-}
-
 // Methods are all that a service can offer.
 var allMethods = [...]Method{
 	PayInvoice, MakeInvoice, LookupInvoice, ListTransactions, GetBalance, GetBudget, GetInfo,
@@ -80,7 +66,7 @@ func NewApp(name string, relays []string) (App, Connection, error) {
 
 // ServiceConfig says what is offered to whom. All but Log is needed.
 type ServiceConfig struct {
-	Wallet Wallet
+	Wallet payments.Wallet
 	Book   *Book
 	Apps   []App
 	Relays []string

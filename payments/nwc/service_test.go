@@ -24,7 +24,7 @@ type offered struct {
 	apps []*app
 }
 
-func offer(t testing.TB, w Wallet, path string, apps ...App) *offered {
+func offer(t testing.TB, w payments.Wallet, path string, apps ...App) *offered {
 	t.Helper()
 	s, err := NewService(ServiceConfig{Wallet: w, Book: openBook(t, path), Apps: apps, Relays: []string{"ws://127.0.0.1:1"}})
 	if err != nil {

@@ -6,14 +6,15 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/conformance"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
-	_ conformance.Wallet = (*Wallet)(nil)
-	_ conformance.Wallet = (*Client)(nil)
+	_ payments.Wallet = (*Wallet)(nil)
+	_ payments.Wallet = (*Client)(nil)
 )
 
 // openLedger opens a ledger that the test closes.

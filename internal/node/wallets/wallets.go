@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
@@ -20,16 +19,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments/lnd"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/payments/playnet"
-	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
 // Wallet is what every backend offers.
-type Wallet interface {
-	provider.Wallet
-	buyer.Wallet
-	Balance(ctx context.Context) (payments.Balance, error)
-}
+type Wallet = payments.Wallet
 
 // Open connects to the configured backend; nil and no error for none. A
 // play-money wallet is made on first use, named for its role and its token: many

@@ -72,19 +72,12 @@ func New(cfg Config) *Refunder {
 // msatsPerSat: many services make invoices for whole satoshis only.
 const msatsPerSat = 1000
 
-// Payer is the wallet's side that refunds are paid from.
-type Payer interface {
-	SendPayment(ctx context.Context, pay payments.Pay) error
-	LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-	TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error)
-}
-
 // Settings say how failed prepaid jobs are paid back. Never more is sent than
 // what came for the job. Routing fees are ours only where the failure is ours,
 // and never more than refundFeeShare: a buyer with a node on the route earns
 // them, and could live on failures that its own request brings about.
 type Settings struct {
-	Wallet      Payer
+	Wallet      payments.Payer
 	MaxFeeMsats int64 // of one refund
 	// Addresses gives invoices for Lightning addresses; nil: they become credit.
 	Addresses Addresses
