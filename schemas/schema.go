@@ -105,6 +105,7 @@ func definitions() []definition {
 			},
 			verification: Verification{Mode: Subjective, Redundancy: 2, Adjudication: JudgeModel},
 		},
+
 		{
 			Schema: Schema{
 				ID:               RetrievalRerank,
@@ -117,6 +118,7 @@ func definitions() []definition {
 			},
 			verification: Verification{Mode: Subjective, Redundancy: 2, Adjudication: MajorityVote},
 		},
+
 		{
 			Schema: Schema{
 				ID:               SandboxRun,
@@ -130,6 +132,7 @@ func definitions() []definition {
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
 			publish:      publishSandbox,
 		},
+
 		{
 			Schema: Schema{
 				ID:               Embedding,
@@ -142,6 +145,7 @@ func definitions() []definition {
 			},
 			verification: Verification{Mode: Objective, Redundancy: 1, Adjudication: NoAdjudication},
 		},
+
 		{
 			Schema: Schema{
 				ID:               TextGeneration,

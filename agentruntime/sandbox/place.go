@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
@@ -264,4 +265,23 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 	}
 
 	return nil
+}
+
+// Sweep removes the cgroups, kills the processes still in them, and removes the
+// folders of sandboxes whose agent is gone: what a crash may leave behind. Mounts
+// need no sweep: they end with the namespace. It is safe while other agents run.
+func Sweep(opts Options) error {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return err
+	}
+	removed, err := cgroup.Sweep(opts.CgroupRoot)
+	for _, dir := range removed {
+		opts.Logger.Info("removed what a crashed sandbox left", "cgroup", dir)
+	}
+	places, placeErr := sweepPlaces(opts.WorkDir)
+	for _, dir := range places {
+		opts.Logger.Info("removed what a crashed sandbox left", "folder", dir)
+	}
+	return errors.Join(err, placeErr)
 }

@@ -1,13 +1,22 @@
 package sandbox
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"crypto/x509"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -141,4 +150,202 @@ func parseRemote(text string, allowed []string) (origin, error) {
 	}
 
 	return origin{}, fmt.Errorf("repositories of %s://%s are not offered", u.Scheme, u.Host)
+}
+
+// What the sandbox that reads a repository may use.
+const (
+	fetchMemory  = 512 << 20
+	fetchDisk    = 512 << 20
+	fetchTimeout = 2 * time.Minute
+	maxRootCerts = 4 << 20
+)
+
+// fetchScript turns a bundle or a remote into a tar.gz of one commit. Whatever
+// the repository says about hooks, filters, attributes, submodules or
+// configuration has no effect: nothing is checked out, and the attributes that
+// change an archive are switched off. Git itself compares the objects with
+// the commit's id.
+const fetchScript = `set -e
+workspace=$PWD
+git init -q --bare --template= --object-format="$FORMAT" "$HOME/r"
+cd "$HOME/r"
+mkdir -p info
+echo '* -export-ignore -export-subst -text -eol -ident -filter -working-tree-encoding' >info/attributes
+if [ -n "$REMOTE" ]; then
+	git fetch -q --depth=1 --no-tags --no-recurse-submodules --no-auto-gc -- "$REMOTE" "$COMMIT"
+else
+	git bundle unbundle "$workspace/bundle" >/dev/null
+fi
+[ "$(git rev-parse --verify -q "$COMMIT^{commit}")" = "$COMMIT" ] || { echo "no commit $COMMIT" >&2; exit 1; }
+git archive --format=tar.gz -1 -o "$LIGHTWORK_ARTIFACTS/source.tar.gz" "$COMMIT"
+`
+
+// gitSettings keep git to one server and one protocol, and from asking.
+func gitSettings(s *source) []string {
+	format, protocol := "sha1", "https"
+	if len(s.commit) == 64 {
+		format = "sha256"
+	}
+	if s.origin.plain {
+		protocol = "http:https"
+	}
+	env := []string{
+		"PATH=" + searchPath, "HOME=/tmp", "LIGHTWORK_ARTIFACTS=" + artifactMount, "LANG=C.UTF-8", "FORMAT=" + format, "COMMIT=" + s.commit, "REMOTE=" + s.url,
+		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=false",
+		"GIT_ALLOW_PROTOCOL=" + protocol, "GIT_SSL_CAINFO=/workspace/certificates",
+	}
+	settings := []string{
+		"core.hooksPath=/dev/null", "http.followRedirects=false", "http.proxy=socks5h://" + proxyAddress,
+		"http.lowSpeedLimit=1000", "http.lowSpeedTime=20", "credential.helper=", "gc.auto=0", "protocol.version=2",
+		"transfer.fsckObjects=true", "fetch.fsckObjects=true", "core.protectHFS=true", "core.protectNTFS=true",
+	}
+	env = append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
+	for i, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
+	}
+
+	return env
+}
+
+// fetch reads a repository inside a sandbox of its own, which for a remote has
+// a way to that one server and to nothing else, and returns the commit's files
+// as a tar.gz. What the repository cannot give is a *RequestError.
+func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
+	if s.url != "" && !opts.Level.hasNamespaces() {
+		return nil, &RequestError{"repo.source", "repositories are not fetched at the confinement level " + string(opts.Level) + ": bring a bundle or an archive"}
+	}
+	if _, err := os.Stat("/usr/bin/git"); err != nil {
+		return nil, &RequestError{"repo.source", "repositories are not offered: this host has no git"}
+	}
+
+	opts.ArtifactDir, opts.Stream = "", nil
+	files, err := fetchFiles(s, opts.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("fetch repository: %w", err)
+	}
+	j := &job{
+		plan: plan{
+			Split: os.Geteuid() == 0, MountPath: "/workspace", Env: gitSettings(s), DiskBytes: fetchDisk, Inodes: minInodes,
+			Source: true, Proxy: s.url != "", Loopback: s.url != "",
+			Commands: []planCommand{{Cmd: fetchScript, Dir: "/workspace"}},
+		},
+		source: files, origin: s.origin, timeout: fetchTimeout, keep: true,
+		limits: cgroup.Limits{MemoryBytes: fetchMemory + fetchDisk + supervisorMemory, Pids: opts.MaxPids, CPUs: 1},
+	}
+	out, err := confine(ctx, j, opts)
+	if err != nil {
+		return nil, err
+	}
+	return readOutput(ctx, out)
+}
+
+// readOutput takes the archive out of what the sandbox left.
+func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
+	switch {
+	case ctx.Err() != nil:
+		return nil, &RequestError{"repo.source", "fetching took all of the job's time"}
+	case out.stopped == stopTimeout:
+		return nil, &RequestError{"repo.source", fmt.Sprintf("fetching took longer than %v", fetchTimeout)}
+	case out.limit != "":
+		return nil, &RequestError{"repo.source", out.limit}
+	case len(out.runs) != 1:
+		return nil, errors.New("fetch repository: git was not run")
+	case out.runs[0].exitCode != 0:
+		said := strings.TrimSpace(out.runs[0].stderr.preview(maxFatalText))
+		if out.oomKills > 0 {
+			said = "out of memory"
+		}
+		return nil, &RequestError{"repo.source", "git: " + said}
+	case len(out.artifacts) != 1:
+		return nil, errors.New("fetch repository: no archive came out")
+	case out.artifacts[0].Size > MaxSourceBytes:
+		return nil, &RequestError{"repo.source", fmt.Sprintf("its files have more than %d bytes, compressed", MaxSourceBytes)}
+	}
+
+	return out.artifacts[0].content, nil
+}
+
+// fetchFiles are what git needs beside itself: the bundle, or the certificates
+// that this host and the operator trust.
+func fetchFiles(s *source, caFile string) ([]byte, error) {
+	name, content := "bundle", s.bundle
+	if s.url != "" {
+		name = "certificates"
+	}
+	if strings.HasPrefix(s.url, "https:") {
+		var err error
+		if content, err = readCA(caFile); err != nil {
+			return nil, err
+		}
+	}
+
+	var buf bytes.Buffer
+	zw, err := gzip.NewWriterLevel(&buf, gzip.NoCompression)
+	if err != nil {
+		return nil, err
+	}
+	tw := tar.NewWriter(zw)
+	header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}
+	if err := tw.WriteHeader(header); err != nil {
+		return nil, err
+	}
+	if _, err := tw.Write(content); err != nil {
+		return nil, err
+	}
+
+	err = errors.Join(tw.Close(), zw.Close())
+	return buf.Bytes(), err
+}
+
+// readCA is what the host trusts and the operator's own file, if there is one;
+// either will do.
+func readCA(caFile string) ([]byte, error) {
+	list, err := rootCertificates()
+	if caFile == "" {
+		return list, err
+	}
+	own, err := readCertificates(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificates: %w", err)
+	}
+	return slices.Concat(list, []byte("\n"), own), nil
+}
+
+// CheckAuthorities says why Options.CAFile could not be used: it is not there,
+// or holds no certificate. Empty is fine.
+func CheckAuthorities(caFile string) error {
+	if caFile == "" {
+		return nil
+	}
+	list, err := readCertificates(caFile)
+	if err != nil {
+		return err
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(list) {
+		return fmt.Errorf("%s holds no certificate", caFile)
+	}
+	return nil
+}
+
+// readCertificates reads a file of them, bounded.
+func readCertificates(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxRootCerts))
+}
+
+// rootCertificates reads the first of the places where systems keep them.
+func rootCertificates() ([]byte, error) {
+	for _, path := range []string{
+		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
+	} {
+		if list, err := readCertificates(path); err == nil {
+			return list, nil
+		}
+	}
+	return nil, errors.New("this host has no root certificates")
 }

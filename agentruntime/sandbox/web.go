@@ -10,9 +10,16 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Network is what jobs with the network policy "full" get: the web, as TCP to
@@ -158,4 +165,272 @@ func refuseWeb(conn net.Conn, status int, why error) {
 	text := brief(why.Error()) + "\n"
 	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(text), text)
+}
+
+// A sandbox that reaches beyond itself has no network but a socket, made by its
+// process 1 on its own loopback device and handed to the agent. Where it fetches
+// a repository the agent behind it answers as a SOCKS proxy (RFC 1928) that
+// knows one server, for a job with the network policy "full" as the proxy of
+// web.go. Encryption is between the program in the sandbox and its server.
+const (
+	proxyPort    = 1080
+	proxyAddress = "127.0.0.1:1080"
+	proxyFD      = 5
+
+	maxProxyConns = 32
+	maxFetchBytes = 512 << 20
+	dialTimeout   = 20 * time.Second
+	helloTimeout  = 10 * time.Second
+)
+
+var errNotOffered = errors.New("not the server of the repository")
+
+// offerProxy runs in process 1: it listens where git will connect, and gives
+// the socket away. A socket stays in the network it was made in.
+func offerProxy() error {
+	defer unix.Close(proxyFD)
+
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("offer proxy: %w", err)
+	}
+	defer unix.Close(fd)
+
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: proxyPort}); err != nil {
+		return fmt.Errorf("offer proxy: %w", err)
+	}
+	if err := unix.Listen(fd, maxProxyConns); err != nil {
+		return fmt.Errorf("offer proxy: %w", err)
+	}
+	if err := unix.Sendmsg(proxyFD, []byte{0}, unix.UnixRights(fd), nil, 0); err != nil {
+		return fmt.Errorf("offer proxy: %w", err)
+	}
+
+	return nil
+}
+
+// proxy is the agent's side. stop ends it and every goroutine it started.
+type proxy struct {
+	origin  origin        // the one server, for a repository
+	network Network       // what a job may reach; with an origin, nothing
+	control *net.UnixConn // the other end of proxyFD
+	cancel  context.CancelFunc
+	room    atomic.Int64 // bytes that may still pass, both ways
+	done    sync.WaitGroup
+}
+
+// newProxy leads to the origin of a repository or, where there is none, to what
+// n allows. It also returns the end that process 1 gets.
+func newProxy(o origin, n Network) (*proxy, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("start proxy: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "proxy"), os.NewFile(uintptr(fds[1]), "proxy")
+	defer ours.Close()
+
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("start proxy: %w", err)
+	}
+	p := &proxy{origin: o, network: n, control: conn.(*net.UnixConn), cancel: func() {}}
+	p.room.Store(maxFetchBytes)
+	if o.host == "" {
+		p.room.Store(n.Bytes)
+	}
+	return p, theirs, nil
+}
+
+// start and stop do nothing for a sandbox without a proxy.
+func (p *proxy) start(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.done.Go(func() { p.serve(ctx) })
+}
+
+func (p *proxy) stop() {
+	if p == nil {
+		return
+	}
+	p.cancel()
+	p.control.Close()
+	p.done.Wait()
+}
+
+// serve waits for the listener and answers it until the end. A sandbox that
+// sends none gets no network; what git then says explains it well enough.
+func (p *proxy) serve(ctx context.Context) {
+	answer := p.connect
+	if p.origin.host == "" {
+		answer = p.web
+	}
+	l, err := receiveListener(p.control)
+	if err != nil {
+		return
+	}
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	defer l.Close()
+
+	slots := make(chan struct{}, maxProxyConns)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		slots <- struct{}{}
+		p.done.Go(func() {
+			defer func() { <-slots }()
+			defer conn.Close()
+			defer context.AfterFunc(ctx, func() { conn.Close() })()
+			answer(ctx, conn)
+		})
+	}
+}
+
+func receiveListener(control *net.UnixConn) (net.Listener, error) {
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := control.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.New("no listener came")
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, errors.New("no listener came")
+	}
+	f := os.NewFile(uintptr(fds[0]), "listener")
+	defer f.Close()
+
+	return net.FileListener(f)
+}
+
+// connect does one connection: greeting, request, answer, bytes both ways.
+func (p *proxy) connect(ctx context.Context, git net.Conn) {
+	_ = git.SetDeadline(time.Now().Add(helloTimeout))
+	host, port, err := readHello(git)
+	if err != nil {
+		return
+	}
+
+	server, err := p.dial(ctx, host, port)
+	code := byte(0)
+	switch {
+	case errors.Is(err, errNotOffered):
+		code = 2 // not allowed by the rules
+	case err != nil:
+		code = 4 // host unreachable
+	}
+
+	_ = git.SetDeadline(time.Time{})
+	if _, writeErr := git.Write([]byte{5, code, 0, 1, 0, 0, 0, 0, 0, 0}); writeErr != nil || err != nil {
+		if server != nil {
+			server.Close()
+		}
+		return
+	}
+	p.join(ctx, git, git, server)
+}
+
+// join passes bytes both ways until one side ends: what from gives goes to the
+// server, what the server gives goes to the client.
+func (p *proxy) join(ctx context.Context, client io.WriteCloser, from io.Reader, server net.Conn) {
+	defer server.Close()
+	defer context.AfterFunc(ctx, func() { server.Close() })()
+	p.done.Go(func() {
+		_, _ = io.Copy(server, &metered{from, &p.room})
+		server.Close()
+	})
+	_, _ = io.Copy(client, &metered{server, &p.room})
+	client.Close()
+}
+
+// readHello reads what a SOCKS client begins with: no authentication, and the
+// wish for a connection to a name, or an address where that is the name.
+func readHello(rw io.ReadWriter) (host, port string, err error) {
+	bad := errors.New("not the proxy's protocol")
+	var head [4]byte
+	if _, err := io.ReadFull(rw, head[:2]); err != nil {
+		return "", "", err
+	}
+	if head[0] != 5 {
+		return "", "", bad
+	}
+	if _, err := io.ReadFull(rw, make([]byte, head[1])); err != nil {
+		return "", "", err
+	}
+	if _, err := rw.Write([]byte{5, 0}); err != nil {
+		return "", "", err
+	}
+	if _, err := io.ReadFull(rw, head[:]); err != nil {
+		return "", "", err
+	}
+	if head[0] != 5 || head[1] != 1 {
+		return "", "", bad
+	}
+
+	size := map[byte]int{1: net.IPv4len, 4: net.IPv6len}[head[3]]
+	if head[3] == 3 {
+		var length [1]byte
+		if _, err := io.ReadFull(rw, length[:]); err != nil {
+			return "", "", err
+		}
+		size = int(length[0])
+	}
+
+	rest := make([]byte, size+2)
+	if _, err := io.ReadFull(rw, rest); err != nil || size == 0 {
+		return "", "", errors.Join(bad, err)
+	}
+	host = strings.ToLower(string(rest[:size]))
+	if head[3] != 3 {
+		host = net.IP(rest[:size]).String()
+	}
+	return host, strconv.Itoa(int(rest[size])<<8 | int(rest[size+1])), nil
+}
+
+// dial reaches the one server, at a public address unless the operator named
+// the server in full. The address is judged when it is connected to: the name
+// may resolve differently a moment later.
+func (p *proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
+	if host != p.origin.host || port != p.origin.port {
+		return nil, errNotOffered
+	}
+	if p.origin.plain {
+		d := net.Dialer{Timeout: dialTimeout}
+		return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	}
+	return dialPublic(ctx, host, port, nil)
+}
+
+// dialPublic connects to public addresses and to the networks that the operator
+// opened. Which those of this machine are may change, so it looks each time.
+func dialPublic(ctx context.Context, host, port string, opened []netip.Prefix) (net.Conn, error) {
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, fmt.Errorf("own addresses: %w", err)
+	}
+	d := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+		return checkPublic(address, own, opened)
+	}}
+	return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+}
+
+// metered ends a transfer that has no end.
+type metered struct {
+	r    io.Reader
+	room *atomic.Int64
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if m.room.Add(-int64(n)) < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
 }

@@ -259,9 +259,8 @@ var tested = []string{
 
 // over has, by measure and room, what is over its bound today.
 var over = map[string]int{
-	"files of agentruntime/sandbox": 38,
-	"files of internal/store":       29,
-	"files of provider":             34,
+	"files of internal/store": 29,
+	"files of provider":       34,
 
 	"methods of buyer.Client":                        80,
 	"methods of internal/store.Tx":                   70,

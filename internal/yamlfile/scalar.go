@@ -26,6 +26,7 @@ func (c *checker) scalar(node ast.Node, t reflect.Type) {
 		if _, err := time.ParseDuration(textOf(node)); err != nil || isNumber(node) {
 			c.add(node, "%s", wanted(t))
 		}
+
 	case isNumberKind(t):
 		if !isDecimal(node) {
 			c.add(node, "%s", wanted(t))
@@ -39,14 +40,17 @@ func (c *checker) scalar(node ast.Node, t reflect.Type) {
 		if err != nil {
 			c.add(node, "the number is too large")
 		}
+
 	case isFloatKind(t):
 		if isQuoted(node) || !fraction.MatchString(textOf(node)) {
 			c.add(node, "%s", wanted(t))
 		}
+
 	case t.Kind() == reflect.Bool:
 		if _, ok := node.(*ast.BoolNode); !ok {
 			c.add(node, "%s", wanted(t))
 		}
+
 	case t.Kind() == reflect.String:
 		switch node.(type) {
 		case *ast.StringNode, *ast.LiteralNode:

@@ -48,6 +48,7 @@ func Tools() []agent.Tool {
 			Handler: helloWorld,
 			Tags:    []string{"reference"},
 		},
+
 		{
 			Name:        "stream_counter",
 			Description: "Streams the numbers from 1 to count, then returns count.",
@@ -57,6 +58,7 @@ func Tools() []agent.Tool {
 			Handler:      streamCounter,
 			Tags:         []string{"reference"},
 		},
+
 		{
 			Name:         "sleep",
 			Description:  "Sleeps for ms milliseconds, or until it is canceled.",
@@ -65,6 +67,7 @@ func Tools() []agent.Tool {
 			Handler:      sleep,
 			Tags:         []string{"reference"},
 		},
+
 		{
 			Name:        "invalid_input",
 			Description: "Finds every input invalid.",
@@ -73,6 +76,7 @@ func Tools() []agent.Tool {
 			},
 			Tags: []string{"reference"},
 		},
+
 		{
 			Name: "large_output",
 			Description: "Returns a text of bytes bytes; with as_file it writes the text to a file in the agent's " +
@@ -83,12 +87,14 @@ func Tools() []agent.Tool {
 			SideEffects: true,
 			Tags:        []string{"reference"},
 		},
+
 		{
 			Name: message.Tool, Description: "Takes part in messages: a question TOOL INPUT is answered with what the tool gives.",
 			InputSchema: json.RawMessage(message.ToolInputSchema), OutputSchema: json.RawMessage(message.ToolOutputSchema),
 			Handler: handleMessage,
 			Tags:    []string{"reference"},
 		},
+
 		{
 			Name: "sign_in", Description: "Takes a PIN and gives a session: both are marked as secrets, so no record has them.",
 			InputSchema:  schema(`{"user":{"type":"string","maxLength":200},"pin":{"type":"string","minLength":4,"x-secret":true}}`, "user", "pin"),
