@@ -119,11 +119,11 @@ func (c *Client) approvalOf(p Purchase, mode receipts.Mode, priceMsats int64) Ap
 }
 
 // approvalFor is the payment of a quote.
-func (c *Client) approvalFor(p Purchase, q receipts.Quote) Approval {
-	a := c.approvalOf(p, q.Mode, q.PriceMsats)
+func (c *Client) approvalFor(p view, q receipts.Quote) Approval {
+	a := c.approvalOf(p.Purchase, q.Mode, q.PriceMsats)
 	if a.Purpose = q.Purpose; a.Purpose == receipts.PurposeEngagement {
 		// What the result may cost by our own bid stays there for it.
-		a.FeeLimitMsats = min(c.feeLimit(p, bidOf(p)), q.PriceMsats)
+		a.FeeLimitMsats = min(c.feeLimit(p.Purchase, p.Terms.BidMsats), q.PriceMsats)
 	}
 	return a
 }
@@ -169,7 +169,7 @@ const feeFloorMsats = 10_000
 // serves, so it must not be all that is left. On the chain the miners are paid and
 // our own node says how much, so there it may.
 func (c *Client) feeLimit(p Purchase, priceMsats int64) int64 {
-	left := p.MaxMsats - p.engagementSpent() - priceMsats
+	left := p.MaxMsats - p.EngagementSpent() - priceMsats
 	switch most := c.cfg.Limits.FeeMsats; {
 	case most > 0:
 		return min(left, most)
@@ -209,7 +209,7 @@ type Award struct {
 
 // award decides whether an offer that was checked is paid, and signs that it is
 // accepted. Nothing is reserved yet. *ApprovalError if the rules are against it.
-func (c *Client) award(ctx context.Context, p Purchase, o offer) (Award, error) {
+func (c *Client) award(ctx context.Context, p view, o offer) (Award, error) {
 	rule, feeLimit, err := c.approved(ctx, c.approvalFor(p, o.quote), o.quote.Expiry())
 	if err != nil {
 		return Award{}, err

@@ -201,7 +201,7 @@ var ErrNothingPaid = errors.New("nothing was paid for this purchase")
 // that anybody can judge offline. Of an encrypted purchase it discloses what was
 // asked, agreed and answered in this job, and no key that opens more.
 func DisputeOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Dispute, error) {
-	attempt, bolt11 := p.due()
+	attempt, bolt11 := p.Due()
 	if attempt == nil {
 		return nil, ErrNothingPaid
 	}

@@ -10,20 +10,11 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// MismatchError says what in an event from the provider is not what it must
-// be. Nothing is paid or believed because of such an event.
-type MismatchError struct {
-	What string // "quote", "invoice" or "result"
-	Why  string
-}
-
-func (e *MismatchError) Error() string { return e.What + " mismatch: " + e.Why }
 
 // offer is a quote with its invoice, both checked.
 type offer struct {
@@ -38,20 +29,20 @@ type offer struct {
 // checkQuote reads the quote in an event's content and compares it with what
 // we asked for, and with how we pay; now is when it must still be good. A fee for the
 // attempt is at most what was announced when the job was ordered.
-func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, error) {
+func (c *Client) checkQuote(p view, content string, now time.Time) (offer, error) {
 	q, err := receipts.ParseQuote([]byte(content))
 	if err != nil {
-		return offer{}, &MismatchError{"quote", err.Error()}
+		return offer{}, purchase.Mismatch("quote", err.Error())
 	}
-	what, most := "quote", bidOf(p)-p.engagementMsats()
+	what, most := "quote", p.Terms.BidMsats-p.EngagementMsats()
 	if q.Purpose == receipts.PurposeEngagement {
-		what, most = "engagement quote", min(p.EngagementMax, bidOf(p))
+		what, most = "engagement quote", min(p.EngagementMax, p.Terms.BidMsats)
 	}
-	bad := func(err error) (offer, error) { return offer{}, &MismatchError{what, err.Error()} }
+	bad := func(err error) (offer, error) { return offer{}, purchase.Mismatch(what, err.Error()) }
 
 	if err := q.Matches(receipts.Terms{
 		RequestID: p.RequestID, JobHash: p.JobHash, SchemaID: p.SchemaID,
-		Buyer: c.key, Provider: p.Provider, Inputs: inputIDs(p), MaxMsats: most,
+		Buyer: c.key, Provider: p.Provider, Inputs: p.Terms.InputIDs, MaxMsats: most,
 	}); err != nil {
 		return bad(err)
 	}
@@ -60,12 +51,12 @@ func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, e
 	case !now.Before(q.Expiry()):
 		return bad(errors.New("it has expired"))
 	case q.Purpose == receipts.PurposeEngagement: // mode and delivery are those of the result
-	case q.Delivery == receipts.DeliverySealed && !askedSealed(p):
+	case q.Delivery == receipts.DeliverySealed && !p.Terms.Sealed():
 		return bad(fmt.Errorf("delivery is %q, which was not asked for", q.Delivery))
 	case !slices.Contains(c.cfg.Modes, q.Mode):
 		return bad(fmt.Errorf("we do not pay in mode %q", q.Mode))
-	case askedMode(p) != "" && q.Mode != askedMode(p):
-		return bad(fmt.Errorf("mode is %q, not %q as asked for", q.Mode, askedMode(p)))
+	case p.Terms.Mode != "" && q.Mode != p.Terms.Mode:
+		return bad(fmt.Errorf("mode is %q, not %q as asked for", q.Mode, p.Terms.Mode))
 	}
 
 	return offer{quote: q, raw: []byte(content), hash: hashing.Bytes([]byte(content))}, nil
@@ -75,49 +66,17 @@ func (c *Client) checkQuote(p Purchase, content string, now time.Time) (offer, e
 func (o offer) isFee() bool { return o.quote.Purpose == receipts.PurposeEngagement }
 
 // checkResultQuote is checkQuote where nothing but the result can be offered.
-func (c *Client) checkResultQuote(p Purchase, content string, now time.Time) (offer, error) {
+func (c *Client) checkResultQuote(p view, content string, now time.Time) (offer, error) {
 	o, err := c.checkQuote(p, content, now)
 	if err == nil && o.isFee() {
-		err = &MismatchError{"quote", fmt.Sprintf("purpose is %q", o.quote.Purpose)}
+		err = purchase.Mismatch("quote", fmt.Sprintf("purpose is %q", o.quote.Purpose))
 	}
 	return o, err
 }
 
-// askedMode is the payment mode that the request names, "" if it leaves that to
-// the provider.
-func askedMode(p Purchase) receipts.Mode { return askedTerms(p).Mode }
-
-// askedTerms are the terms of our own request.
-func askedTerms(p Purchase) receipts.RequestTerms {
-	ev, err := p.asked()
-	if err != nil {
-		return receipts.RequestTerms{}
-	}
-	terms, _ := receipts.TermsOf(ev.Tags) // we wrote them
-	return terms
-}
-
-// bidOf is the most that we told the provider we pay.
-func bidOf(p Purchase) int64 {
-	ev, err := p.asked()
-	if err != nil {
-		return 0
-	}
-
-	terms, err := receipts.TermsOf(ev.Tags)
-	switch {
-	case err != nil:
-		return 0
-	case !terms.HasBid:
-		return p.MaxMsats
-	}
-
-	return min(terms.Bid, p.MaxMsats)
-}
-
 // checkOffer checks a payment-required event: the quote, then that the invoice
 // is the one the quote speaks of, for the same amount, from the same node.
-func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network, now time.Time) (offer, error) {
+func (c *Client) checkOffer(p view, ev nostr.Event, network payments.Network, now time.Time) (offer, error) {
 	o, err := c.checkQuote(p, ev.Content, now)
 	if err != nil {
 		return offer{}, err
@@ -128,18 +87,18 @@ func (c *Client) checkOffer(p Purchase, ev nostr.Event, network payments.Network
 
 	switch err := checkSigned(ev, o); {
 	case err != nil && o.isFee():
-		return offer{}, &MismatchError{"engagement quote", err.Error()}
+		return offer{}, purchase.Mismatch("engagement quote", err.Error())
 	case err != nil && o.quote.PaymentHash == nil: // only this event ties the invoice to the quote
-		return offer{}, &MismatchError{"quote without a payment hash", err.Error()}
+		return offer{}, purchase.Mismatch("quote without a payment hash", err.Error())
 	}
 
 	return o, nil
 }
 
 // checkInvoice completes an offer whose quote was checked.
-func (c *Client) checkInvoice(p Purchase, ev nostr.Event, network payments.Network, o offer, now time.Time) (offer, error) {
+func (c *Client) checkInvoice(p view, ev nostr.Event, network payments.Network, o offer, now time.Time) (offer, error) {
 	bad := func(format string, a ...any) (offer, error) {
-		return offer{}, &MismatchError{"invoice", fmt.Sprintf(format, a...)}
+		return offer{}, purchase.Mismatch("invoice", fmt.Sprintf(format, a...))
 	}
 	amount := ev.Tags.Find("amount")
 	if len(amount) < 3 {
@@ -180,36 +139,6 @@ func finalBlocks(mode receipts.Mode) uint32 {
 		return heldBlocks
 	}
 	return plainBlocks
-}
-
-// typedRequest reads the request that we signed and stored.
-func typedRequest(p Purchase) (*schemas.Schema, *schemas.Request, error) {
-	asked, err := p.asked()
-	if err != nil {
-		return nil, nil, err
-	}
-	typed, err := readTags(asked.Tags, p.Provider, p.Inputs)
-	if err != nil {
-		return nil, nil, fmt.Errorf("stored request: %w", err)
-	}
-	s, ok := schemas.Lookup(p.SchemaID)
-	if !ok {
-		return nil, nil, fmt.Errorf("stored request: unknown schema %s", p.SchemaID)
-	}
-	req, err := s.ParseRequest(typed.Input)
-	if err != nil {
-		return nil, nil, fmt.Errorf("stored request: %w", err)
-	}
-	return s, req, nil
-}
-
-// runLimit is how long the job may run by the request's own words.
-func runLimit(p Purchase) time.Duration {
-	_, req, err := typedRequest(p)
-	if err != nil {
-		return 0
-	}
-	return receipts.RunLimit(req)
 }
 
 // failedClaims lists what a verification of our own bundle did not prove of

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
@@ -45,14 +46,14 @@ const (
 
 // checkResult checks everything in a 6xxx event that needs no fetching: who
 // made it, for what request, with which hashes.
-func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
+func (c *Client) checkResult(p view, ev nostr.Event) (delivered, error) {
 	bad := func(format string, a ...any) (delivered, error) {
-		return delivered{}, &MismatchError{"result", fmt.Sprintf(format, a...)}
+		return delivered{}, purchase.Mismatch("result", fmt.Sprintf(format, a...))
 	}
 	if ev.PubKey != p.Provider || ev.Kind != c.cfg.Kinds.Request+kinds.ResultOffset || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return bad("it is not the provider's answer to this request")
 	}
-	if d, err := domain.Of(ev.Tags); err != nil || d != "" || !mayBeUnbound(p, ev) {
+	if d, err := domain.Of(ev.Tags); err != nil || d != "" || !mayBeUnbound(p.Purchase, ev) {
 		if err := domain.Demand(domain.Result, ev.Tags); err != nil {
 			return bad("%v", err)
 		}
@@ -73,7 +74,7 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 
 	for name, value := range want {
 		t := ev.Tags.Find(name)
-		if t == nil && mayBeUnbound(p, ev) {
+		if t == nil && mayBeUnbound(p.Purchase, ev) {
 			continue
 		}
 		if t == nil || t[1] != value {
@@ -87,7 +88,7 @@ func (c *Client) checkResult(p Purchase, ev nostr.Event) (delivered, error) {
 		return bad("%v", err)
 	}
 	d.blobs = blobs
-	if d.key, err = boxKey(p, ev.Tags); err != nil {
+	if d.key, err = boxKey(p.Purchase, ev.Tags); err != nil {
 		return bad("%v", err)
 	}
 	return d, nil
@@ -145,7 +146,7 @@ func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
 	}
 	for _, a := range out.Artifacts {
 		if !slices.ContainsFunc(blobs, func(b blobRef) bool { return b.digest == a.SHA256 && b.size == a.SizeBytes }) {
-			return &MismatchError{"result", fmt.Sprintf("artifact %q did not come with it", text.Clean(a.Path))}
+			return purchase.Mismatch("result", fmt.Sprintf("artifact %q did not come with it", text.Clean(a.Path)))
 		}
 	}
 	return nil
@@ -153,8 +154,8 @@ func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
 
 // checkExpected says why a result that is here need not be paid for: it is no
 // result (K-47), or not what the request wanted it to be.
-func checkExpected(p Purchase) error {
-	s, req, err := typedRequest(p)
+func checkExpected(p view) error {
+	s, req, err := p.Terms.Job()
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func checkExpected(p Purchase) error {
 	}
 	if asked, ok := req.Value.(*schemas.SandboxRunRequest); ok {
 		if met, why := asked.ExpectationMet(out); !met {
-			return &MismatchError{"result", why}
+			return purchase.Mismatch("result", why)
 		}
 	}
 
@@ -177,29 +178,19 @@ func checkExpected(p Purchase) error {
 
 // checkProvable says why a result in the clear could not be proved to be what the
 // quote was paid for.
-func checkProvable(p Purchase, o offer) error {
+func checkProvable(p view, o offer) error {
 	if err := receipts.CheckPlainEvent(p.ResultEvent, o.quote, o.hash, hashing.Bytes(p.Output)); err != nil {
-		return &MismatchError{"result", "no receipt could name it: " + err.Error()}
+		return purchase.Mismatch("result", "no receipt could name it: "+err.Error())
 	}
 	return nil
-}
-
-// expects reports whether the request says what its result must be to be paid for.
-func expects(p Purchase) bool {
-	_, req, err := typedRequest(p)
-	if err != nil {
-		return false
-	}
-	asked, ok := req.Value.(*schemas.SandboxRunRequest)
-	return ok && asked.Verification.Expected != nil
 }
 
 // checkOutput checks the result document itself: its schema, that it is the one
 // that was signed for, and that it answers the request we signed.
 // signed is nil where the event names no hash and may do so.
-func checkOutput(p Purchase, signed *hashing.Digest, output []byte) (*schemas.Result, error) {
-	bad := func(err error) (*schemas.Result, error) { return nil, &MismatchError{"result", err.Error()} }
-	s, req, err := typedRequest(p)
+func checkOutput(p view, signed *hashing.Digest, output []byte) (*schemas.Result, error) {
+	bad := func(err error) (*schemas.Result, error) { return nil, purchase.Mismatch("result", err.Error()) }
+	s, req, err := p.Terms.Job()
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +216,7 @@ func (f *follower) checkPolicy(ctx context.Context, q receipts.Quote) error {
 		return nil
 	}
 	if _, err := receipts.ParsePolicy(manifest); err != nil {
-		return &MismatchError{"result", "no receipt could be proved: " + err.Error()}
+		return purchase.Mismatch("result", "no receipt could be proved: "+err.Error())
 	}
 	return nil
 }

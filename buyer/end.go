@@ -18,7 +18,7 @@ import (
 // decline ends a purchase that is asked to pay and does not. ErrConflict if another
 // follower of the same purchase pays, or has paid, meanwhile: that one sees it
 // through.
-func (f *follower) decline(ctx context.Context, p Purchase, code, why string) error {
+func (f *follower) decline(ctx context.Context, p view, code, why string) error {
 	why = text.Clean(code + ": " + why)
 	if err := f.c.cfg.Store.CloseUnpaid(ctx, p.RequestID, StateFailed, why); err != nil {
 		return fmt.Errorf("decline (%s): %w", why, err)
@@ -42,7 +42,7 @@ func (f *follower) waive(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, courtesyTime)
 	defer stop()
 
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err == nil && p.Cancel == nil {
 		var ev nostr.Event
 		if ev, _, err = f.c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
@@ -78,7 +78,7 @@ func (c *Client) GiveUp(ctx context.Context, requestID string) error {
 		return fmt.Errorf("no payment of it is under way, it is %s: %w", p.State, ErrConflict)
 	}
 
-	due, _ := p.due()
+	due, _ := p.Due()
 	if c.cfg.Wallet != nil {
 		err := c.begunHere(ctx, *due)
 		if err == nil {
@@ -97,18 +97,6 @@ func (c *Client) GiveUp(ctx context.Context, requestID string) error {
 	}
 	return c.cfg.Store.GiveUp(ctx, requestID, fmt.Sprintf("the wallet that pays for it is lost, its buyer says: %d msats stay reserved of %s",
 		due.AmountMsats+due.FeeLimitMsats, due.ReservedAt.UTC().Format("2006-01-02")))
-}
-
-// GivenUp reports that nobody is expected to know what comes of the payment.
-func (p Purchase) GivenUp() bool { return p.State == StatePaying && p.Reason != "" }
-
-// GivenUpMsats is what a purchase that was given up may have cost; 0 of any other.
-func (p Purchase) GivenUpMsats() int64 {
-	if !p.GivenUp() {
-		return 0
-	}
-	due, _ := p.due()
-	return due.AmountMsats + due.FeeLimitMsats
 }
 
 // EndFee ends a purchase that was dropped while its engagement fee was under way, if
@@ -156,7 +144,7 @@ const neverSent = "it was never sent"
 // feeOutcome asks the wallet once.
 func (c *Client) feeOutcome(ctx context.Context, a Attempt) (payments.Payment, error) {
 	pay, err := c.cfg.Wallet.LookupPayment(ctx, a.PaymentHash)
-	unsure := err == nil && a.failureUnsure(pay)
+	unsure := err == nil && a.FailureUnsure(pay)
 	if !errors.Is(err, payments.ErrNotFound) && !unsure {
 		return pay, err
 	}

@@ -16,39 +16,6 @@ import (
 // Nothing was sent.
 var ErrEngagement = errors.New("the engagement fee is more than buyer.max_engagement_msats")
 
-// charge is what is paid for a purpose; nil for a fee that was not accepted.
-func (p *Purchase) charge(purpose receipts.Purpose) *Charge {
-	if purpose == receipts.PurposeEngagement {
-		return p.Engagement
-	}
-	return &p.Charge
-}
-
-// due is the payment that is under way, or was last: the result's once there is
-// one, else the fee's; nil before any.
-func (p Purchase) due() (a *Attempt, bolt11 string) {
-	if p.Attempt == nil && p.Engagement != nil {
-		return p.Engagement.Attempt, p.Engagement.BOLT11
-	}
-	return p.Attempt, p.BOLT11
-}
-
-// engagementMsats is what the fee has cost, routing apart; 0 without one.
-func (p Purchase) engagementMsats() int64 {
-	if p.Engagement == nil {
-		return 0
-	}
-	return p.Engagement.Attempt.AmountMsats
-}
-
-// engagementSpent is what the fee has cost in all, as far as it is known.
-func (p Purchase) engagementSpent() int64 {
-	if p.Engagement == nil || p.Engagement.Payment == nil {
-		return p.engagementMsats()
-	}
-	return p.Engagement.Payment.AmountMsats + p.Engagement.Payment.FeeMsats
-}
-
 // engagementFor is the fee that the provider has announced for this order, which
 // is then the most that it is paid. ErrEngagement if that is more than we pay.
 func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int64, error) {
@@ -94,7 +61,7 @@ func checkSigned(ev nostr.Event, o offer) error {
 // engaged goes on after the fee was paid, with what has come meanwhile: the
 // provider may know of the payment before our wallet does.
 func (f *follower) engaged(ctx context.Context) error {
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
@@ -102,7 +69,7 @@ func (f *follower) engaged(ctx context.Context) error {
 
 	switch {
 	case p.Cancel != nil: // meanwhile
-		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
+		return f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p.Purchase))
 	case f.lastWord != "":
 		return f.refused(ctx, p, f.lastWord)
 	}

@@ -9,18 +9,9 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/payments"
 )
-
-// Progress is one thing that happened to a purchase, for people and logs.
-type Progress struct {
-	At    time.Time `json:"at"`
-	Who   string    `json:"who"`  // "buyer", "provider" or "wallet"
-	What  string    `json:"what"` // one of the words below
-	Msats int64     `json:"msats,omitempty"`
-	Hash  string    `json:"hash,omitempty"`
-	Text  string    `json:"text,omitempty"`
-}
 
 // Errors that Follow returns with the purchase still open.
 var (
@@ -51,6 +42,7 @@ const relayPatience = 30 * time.Second
 type follower struct {
 	c       *Client
 	id      string
+	terms   *purchase.Terms
 	network payments.Network
 	tell    func(Progress)
 
@@ -144,11 +136,12 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		return p, ended(p)
 	}
 
+	f.terms = purchase.TermsOf(p)
 	caller := ctx
 	ctx, stop := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ctx)
 	f.g = g
-	err = f.run(gctx, p)
+	err = f.run(gctx, view{Purchase: p, Terms: f.terms})
 	broken := gctx.Err() != nil && ctx.Err() == nil // run only saw the end of what another goroutine met
 	stop()
 	if gerr := g.Wait(); err != nil && broken {
@@ -179,18 +172,18 @@ func ended(p Purchase) error {
 
 // run subscribes, publishes what is ours to publish, and then takes one thing
 // at a time until the purchase is terminal.
-func (f *follower) run(ctx context.Context, p Purchase) error {
+func (f *follower) run(ctx context.Context, p view) error {
 	if p.State == StatePaying { // relays or not, what became of the money is asked for
 		if f.c.cfg.Wallet == nil {
 			return errNoWallet
 		}
-		f.pay(ctx, p)
+		f.pay(ctx, p.Purchase)
 	}
 
-	if err := f.listen(ctx, p); err != nil {
+	if err := f.listen(ctx, p.Purchase); err != nil {
 		return err
 	}
-	if err := f.publish(ctx, p); err != nil {
+	if err := f.publish(ctx, p.Purchase); err != nil {
 		return err
 	}
 
@@ -263,17 +256,17 @@ func (f *follower) wait() {
 // ends for good only if it was canceled and the provider has had all the time that
 // the job may take since the payment, however often we have started again.
 func (f *follower) silence(ctx context.Context) error {
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
 
 	quiet, here := time.Since(f.heard), p.Output != nil || p.SealedEvent != nil
-	late := !f.began.IsZero() && time.Since(f.began) > serveMost+runLimit(p)
+	late := !f.began.IsZero() && time.Since(f.began) > serveMost+p.Terms.RunLimit
 	switch {
 	case p.State == StateRequested && f.heard.IsZero():
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider did not answer in %v", f.c.cfg.AnswerTimeout))
-	case p.State == StateRequested && !here && quiet > f.c.cfg.AnswerTimeout+runLimit(p):
+	case p.State == StateRequested && !here && quiet > f.c.cfg.AnswerTimeout+p.Terms.RunLimit:
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began and was not heard of again for %v", quiet.Round(time.Second)))
 	case p.State == StateRequested && !here && late:
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began, and has said for %v that it goes on", time.Since(f.began).Round(time.Second)))
@@ -282,12 +275,12 @@ func (f *follower) silence(ctx context.Context) error {
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
-		due, _ := p.due()
+		due, _ := p.Due()
 		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.stillPaying(ctx, due.PaymentHash))
 	case p.Plain && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
-		if over := time.Since(p.StateAt) > max(f.c.cfg.ReceiptTimeout, serveMost+runLimit(p)); p.Cancel == nil || !over {
+		if over := time.Since(p.StateAt) > max(f.c.cfg.ReceiptTimeout, serveMost+p.Terms.RunLimit); p.Cancel == nil || !over {
 			return ErrIncomplete
 		}
 		if late || quiet > f.c.cfg.ReceiptTimeout {
@@ -296,4 +289,10 @@ func (f *follower) silence(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// view reads the purchase as it stands now.
+func (f *follower) view(ctx context.Context) (view, error) {
+	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	return view{Purchase: p, Terms: f.terms}, err
 }

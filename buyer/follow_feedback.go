@@ -8,11 +8,12 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) error {
+func (f *follower) feedback(ctx context.Context, p view, ev nostr.Event) error {
 	status := ev.Tags.Find("status")
 	if status == nil {
 		return nil
@@ -38,7 +39,7 @@ func (f *follower) feedback(ctx context.Context, p Purchase, ev nostr.Event) err
 		if err := f.freeQuote(p, ev); err != nil {
 			return f.reject(ev, err)
 		}
-		f.serving = f.serving || !quotesFirst(p)
+		f.serving = f.serving || !p.Terms.QuotesFirst()
 		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
 		f.asBefore = !p.State.Terminal()
 	case "partial":
@@ -72,7 +73,7 @@ func checkFeedback(ev nostr.Event) error {
 		return domain.Demand(domain.Quote, ev.Tags)
 	case d == domain.Quote:
 		_, err := receipts.ParseQuote([]byte(ev.Content))
-		return &MismatchError{"quote", err.Error()}
+		return purchase.Mismatch("quote", err.Error())
 	case d == domain.Reveal:
 		return nil
 	}
@@ -82,7 +83,7 @@ func checkFeedback(ev nostr.Event) error {
 
 // freeQuote takes the quote of a job that nobody pays for, which comes with the
 // first word about it.
-func (f *follower) freeQuote(p Purchase, ev nostr.Event) error {
+func (f *follower) freeQuote(p view, ev nostr.Event) error {
 	if p.Attempt != nil || !isQuote(ev.Content) {
 		return nil
 	}
@@ -127,7 +128,7 @@ func (f *follower) partial(ev nostr.Event) {
 
 // refused ends a purchase that the provider gave up, if no money of ours is on
 // the way. With a held payment the end is what the wallet says.
-func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
+func (f *follower) refused(ctx context.Context, p view, info string) error {
 	f.lastWord = info
 	to := StateFailed
 	if p.Cancel != nil {
@@ -153,7 +154,7 @@ func (f *follower) refused(ctx context.Context, p Purchase, info string) error {
 // abandon ends a purchase that was paid for long ago and that we have canceled, and of
 // which nothing more comes. A provider that has the money and is silent would keep it open
 // for ever. What it still sends back to where the request says is looked for all the same.
-func (f *follower) abandon(ctx context.Context, p Purchase) error {
+func (f *follower) abandon(ctx context.Context, p view) error {
 	to, reason := StateFailed, "paid, no result: the provider is silent, and it was canceled"
 	if p.Output != nil {
 		to, reason = StateDone, "without receipt: none came until it was canceled"

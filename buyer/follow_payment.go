@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -19,7 +18,7 @@ import (
 // approves it within the budget, and pays it. Everything that a restart needs is
 // durable before the first message to the wallet (B1). A fee that we do not pay ends
 // the purchase: the provider does nothing without it.
-func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Event) error {
+func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) error {
 	fee := isEngagement(ev.Content)
 	if p.State == StatePaying && p.Attempt == nil && !fee {
 		f.afterFee = &ev
@@ -29,7 +28,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 	}
 	f.serving = true // or declined below
 	if p.Cancel != nil {
-		err := f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p))
+		err := f.c.cfg.Store.CloseUnpaid(ctx, f.id, StateCanceled, canceledText(p.Purchase))
 		if errors.Is(err, ErrConflict) {
 			return nil // Cancel has closed it meanwhile
 		}
@@ -69,7 +68,7 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 		if err != nil {
 			f.say("buyer", "refused", 0, "", text.Clean(err.Error()))
 			code := CodeBadOffer
-			if expects(p) {
+			if p.Terms.Expects() {
 				code = CodeUnmet
 			}
 			return f.decline(ctx, p, code, "not paid: "+err.Error())
@@ -105,14 +104,14 @@ func (f *follower) paymentRequired(ctx context.Context, p Purchase, ev nostr.Eve
 }
 
 // refuse ends a purchase over an offer that is not paid, and says why.
-func (f *follower) refuse(ctx context.Context, p Purchase, code string, why error) error {
+func (f *follower) refuse(ctx context.Context, p view, code string, why error) error {
 	f.say("buyer", "refused", 0, "", text.Clean(why.Error()))
 	return f.decline(ctx, p, code, why.Error())
 }
 
 // isHere reports whether the result that an offer asks to be paid for has come, in
 // boxes where the offer says so.
-func isHere(p Purchase, o offer) bool {
+func isHere(p view, o offer) bool {
 	if o.quote.Delivery == receipts.DeliverySealed {
 		return p.SealedEvent != nil
 	}
@@ -121,7 +120,7 @@ func isHere(p Purchase, o offer) bool {
 
 // checkDelivered holds a result that is here against the offer that asks to be paid
 // for it.
-func checkDelivered(p Purchase, o offer) error {
+func checkDelivered(p view, o offer) error {
 	if o.quote.Delivery == receipts.DeliverySealed {
 		return receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
 	}
@@ -145,7 +144,7 @@ func (f *follower) keepOffer(ctx context.Context, ev nostr.Event) error {
 }
 
 // reserveAndPay makes an award durable and begins its payment.
-func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) error {
+func (f *follower) reserveAndPay(ctx context.Context, p view, award Award) error {
 	err := f.c.cfg.Store.Reserve(ctx, f.id, award.Charge, f.c.cfg.Limits)
 	var over *BudgetError
 	switch {
@@ -158,17 +157,17 @@ func (f *follower) reserveAndPay(ctx context.Context, p Purchase, award Award) e
 	}
 
 	if award.Acceptance != nil { // without a quote there is nothing to accept
-		if err := f.c.sendAcceptance(ctx, p, award); err != nil {
+		if err := f.c.sendAcceptance(ctx, p.Purchase, award); err != nil {
 			f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
 		} else {
 			f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), approvedBy(award.rule))
 		}
 	}
 
-	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+	if p, err = f.view(ctx); err != nil {
 		return err
 	}
-	f.pay(ctx, p)
+	f.pay(ctx, p.Purchase)
 	return nil
 }
 
@@ -200,19 +199,4 @@ func (c *Client) unlessPaid(ctx context.Context, check func(now time.Time) (offe
 	}
 
 	return late, nil
-}
-
-// lapsed reports whether the request says that nobody is to take it up any more:
-// relays refuse it then, and what was answered before can still be read.
-func (p Purchase) lapsed(now time.Time) bool {
-	ev, err := eventOf(p.Request)
-	if err != nil {
-		return false
-	}
-	t := ev.Tags.Find("expiration")
-	if t == nil {
-		return false
-	}
-	unix, err := strconv.ParseInt(t[1], 10, 64)
-	return err == nil && !now.Before(time.Unix(unix, 0))
 }

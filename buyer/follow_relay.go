@@ -63,7 +63,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 	}
 
 	for i, raw := range [][]byte{p.Request, feeAcceptance, p.Acceptance, p.Cancel} {
-		if raw == nil || i == 0 && (p.Cancel != nil || p.lapsed(time.Now())) {
+		if raw == nil || i == 0 && (p.Cancel != nil || f.terms.Expired(time.Now())) {
 			continue
 		}
 		var ev nostr.Event
@@ -104,7 +104,7 @@ func (f *follower) see(id string) {
 // event takes one event of the provider's. Events that do not fit are logged
 // and dropped; only a signed quote that cheats ends the purchase.
 func (f *follower) event(ctx context.Context, ev nostr.Event) error {
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 		return err
 	}
 	outer := ev.ID
-	if ev, err = f.c.reveal(ctx, p, ev); err != nil {
+	if ev, err = f.c.reveal(ctx, p.Purchase, ev); err != nil {
 		return f.reject(ev, err)
 	}
 	if ev.ID != outer { // a signed event came out of it

@@ -9,12 +9,13 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // result keeps a result that is what it says it is, with its blobs.
-func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error {
+func (f *follower) result(ctx context.Context, p view, ev nostr.Event) error {
 	if p.Output != nil {
 		return nil
 	}
@@ -24,13 +25,13 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 		return f.reject(ev, err)
 	case commitment != nil:
 		return f.sealedResult(ctx, p, ev)
-	case promised(p) == receipts.DeliverySealed || p.SealedEvent != nil:
-		return f.reject(ev, &MismatchError{"result", "it is not sealed, as the quote promised"})
+	case p.Delivery() == receipts.DeliverySealed || p.SealedEvent != nil:
+		return f.reject(ev, purchase.Mismatch("result", "it is not sealed, as the quote promised"))
 	}
 
 	d, err := f.c.checkResult(p, ev)
 	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.hash.String()) {
-		err = &MismatchError{"result", "quote_hash differs"}
+		err = purchase.Mismatch("result", "quote_hash differs")
 	}
 	if err != nil {
 		return f.reject(ev, err)
@@ -42,7 +43,7 @@ func (f *follower) result(ctx context.Context, p Purchase, ev nostr.Event) error
 	if err != nil {
 		return f.unfetched(ctx, ev, err)
 	}
-	res, err := checkOutput(p, signedHash(p, ev), output)
+	res, err := checkOutput(p, signedHash(p.Purchase, ev), output)
 	if err == nil {
 		err = checkArtifacts(res, d.blobs)
 	}
@@ -70,7 +71,7 @@ func (f *follower) accept(ctx context.Context, event, output []byte, contents []
 	if err != nil {
 		return fmt.Errorf("store result: %w", err)
 	}
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, o
 func (f *follower) fetchOne(ctx context.Context, b blobRef, key *receipts.SealKey) ([]byte, error) {
 	if b.box != nil {
 		if key == nil {
-			return nil, &MismatchError{"result", "it is in a box, and no key came with it"}
+			return nil, purchase.Mismatch("result", "it is in a box, and no key came with it")
 		}
 		box, err := f.fetchOne(ctx, blobRef{role: b.role, digest: *b.box, size: b.size + receipts.BoxOverhead, urls: b.urls}, nil)
 		if err != nil {

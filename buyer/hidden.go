@@ -67,24 +67,6 @@ func (c *Client) hideTags(ctx context.Context, peer string, tags nostr.Tags) (co
 	return content, append(public, nostr.Tag{"encrypted"}), hidden, nil
 }
 
-// asked is the request with its hidden tags among the others.
-func (p Purchase) asked() (nostr.Event, error) {
-	var ev nostr.Event
-	if err := json.Unmarshal(p.Request, &ev); err != nil {
-		return ev, fmt.Errorf("stored request: %w", err)
-	}
-	if p.Hidden == nil {
-		return ev, nil
-	}
-
-	var inside nostr.Tags
-	if err := json.Unmarshal(p.Hidden, &inside); err != nil {
-		return ev, fmt.Errorf("stored request: %w", err)
-	}
-	ev.Tags = append(ev.Tags, inside...)
-	return ev, nil
-}
-
 // wrap hides an event of ours about an encrypted job in another of its kind.
 func (c *Client) wrap(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
 	if p.Hidden == nil || c.cfg.Cipher == nil {

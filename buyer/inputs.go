@@ -7,6 +7,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -96,43 +97,10 @@ func chainedFor(s *schemas.Schema, o Order, relays []string) (*schemas.Request, 
 	if len(events) > 0 {
 		kept = receipts.WriteInputs(events)
 	}
-	typed, err := readTags(tags, o.Provider, kept)
+	typed, err := purchase.ReadJob(tags, o.Provider, kept)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	req, err := s.ParseRequest(typed.Input)
 	return req, tags, kept, err
-}
-
-// readTags reads the job in the tags of a request, with the events of its inputs.
-func readTags(tags nostr.Tags, provider string, inputs []byte) (receipts.TypedRequest, error) {
-	if inputs != nil {
-		events, err := receipts.ParseInputs(inputs)
-		if err == nil {
-			tags, err = receipts.Inline(tags, provider, events)
-		}
-		if err != nil {
-			return receipts.TypedRequest{}, err
-		}
-	}
-
-	typed, err := receipts.RequestOf(tags)
-	if err != nil {
-		if untyped, plain := receipts.UntypedOf(tags); plain == nil {
-			return untyped, nil
-		}
-	}
-	return typed, err
-}
-
-// inputIDs are the ids of the events that a purchase's request names as inputs.
-func inputIDs(p Purchase) []string {
-	if p.Inputs == nil {
-		return []string{}
-	}
-	events, err := receipts.ParseInputs(p.Inputs)
-	if err != nil {
-		return []string{} // then no quote with inputs is ours
-	}
-	return receipts.IDs(events)
 }

@@ -9,29 +9,14 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// ErrPanelOpen: the purchase belongs to a panel that has not decided whether it is
-// paid; whoever follows the panel follows the purchase.
-var ErrPanelOpen = errors.New("this purchase belongs to a panel that has not decided yet")
 
 // errOffered ends a follower whose purchase could be paid now.
 var errOffered = errors.New("the offer waits for a decision")
-
-// Membership says which panel a purchase belongs to: somebody else decides whether
-// it is paid.
-type Membership struct {
-	Panel string
-	Open  bool // it has not decided
-	// Revealed is the agreement hash that the provider revealed before it was paid;
-	// nil where nothing was. A result that is opened must have it.
-	Revealed *hashing.Digest
-}
 
 // Offer is what a provider asks for a purchase, checked and not paid.
 type Offer struct{ o offer }
@@ -65,8 +50,8 @@ func (c *Client) FollowToOffer(ctx context.Context, requestID string, readsFirst
 
 // offer ends a follower with an offer that could be paid. One that the buyer's rules
 // stand against is none: it must not come before another.
-func (f *follower) offer(ctx context.Context, p Purchase, o offer) error {
-	if _, err := f.c.ApprovalRuleFor(f.c.approvalOf(p, o.quote.Mode, o.quote.PriceMsats)); err != nil {
+func (f *follower) offer(ctx context.Context, p view, o offer) error {
+	if _, err := f.c.ApprovalRuleFor(f.c.approvalOf(p.Purchase, o.quote.Mode, o.quote.PriceMsats)); err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeNotApproved, err.Error())
 	}
@@ -85,7 +70,7 @@ func (c *Client) Award(ctx context.Context, p Purchase, o *Offer) (Award, error)
 		return Award{}, fmt.Errorf("award purchase %s: the offer is for request %s: %w", p.RequestID, o.o.quote.RequestID, ErrConflict)
 	}
 
-	return c.award(ctx, p, o.o)
+	return c.award(ctx, purchase.ViewOf(p), o.o)
 }
 
 // Accept publishes the acceptance of an award that is stored. Follow publishes it
@@ -97,7 +82,7 @@ func (c *Client) Accept(ctx context.Context, p Purchase, a Award) error {
 // MayPay is nil if the buyer's rules let a drafted purchase be paid in the mode, at
 // the most that its request bids; else an *ApprovalError.
 func (c *Client) MayPay(p Purchase, mode receipts.Mode) error {
-	_, err := c.ApprovalRuleFor(c.approvalOf(p, mode, bidOf(p)))
+	_, err := c.ApprovalRuleFor(c.approvalOf(p, mode, purchase.TermsOf(p).BidMsats))
 	return err
 }
 
@@ -189,17 +174,14 @@ func (c *Client) SendCancellation(ctx context.Context, requestID string) error {
 	return nil
 }
 
-// Job reads the request that a purchase began with.
-func (p Purchase) Job() (*schemas.Schema, *schemas.Request, error) { return typedRequest(p) }
-
 // checkRevealed holds an opened result against what its provider revealed before
 // it was paid: both its seal and the output itself.
-func checkRevealed(p Purchase, o Opened) error {
+func checkRevealed(p view, o Opened) error {
 	if p.Member == nil || p.Member.Revealed == nil {
 		return nil
 	}
 
-	s, req, err := typedRequest(p)
+	s, req, err := p.Terms.Job()
 	if err != nil {
 		return err
 	}
@@ -212,7 +194,7 @@ func checkRevealed(p Purchase, o Opened) error {
 		return err
 	}
 	if got != *p.Member.Revealed || o.Seal.AgreementHash == nil || *o.Seal.AgreementHash != got {
-		return &MismatchError{"result", "its agreement_hash is not the one that was revealed before it was paid"}
+		return purchase.Mismatch("result", "its agreement_hash is not the one that was revealed before it was paid")
 	}
 
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/internal/discover"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -49,7 +50,7 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 		return Purchase{}, err
 	}
 	if o.Mode != receipts.ModeFree { // nobody is asked for what could not be paid
-		if _, err := c.ApprovalRuleFor(c.approvalOf(p, o.Mode, bidOf(p))); err != nil {
+		if _, err := c.ApprovalRuleFor(c.approvalOf(p, o.Mode, purchase.TermsOf(p).BidMsats)); err != nil {
 			return Purchase{}, err
 		}
 		if err := c.AffordsDay(ctx, o.MaxMsats); err != nil {
@@ -138,7 +139,7 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
 
-	asked, told := false, 0
+	asked, told, terms := false, 0, purchase.TermsOf(p)
 	var bids []bid
 	for {
 		select {
@@ -153,7 +154,7 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 			patience.Reset(c.cfg.AnswerTimeout)
 			tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: p.MaxMsats, Hash: p.JobHash.String(), Text: p.SchemaID})
 		case ev := <-events:
-			msats, ok, err := c.offers(p, ev, network)
+			msats, ok, err := c.offers(view{Purchase: p, Terms: terms}, ev, network)
 			if told++; err != nil && told <= feedbackMax {
 				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: text.Clean(err.Error())})
 			}
@@ -183,7 +184,7 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 }
 
 // offers reports whether an event is an offer that could be taken up, and its price.
-func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (msats int64, ok bool, err error) {
+func (c *Client) offers(p view, ev nostr.Event, network payments.Network) (msats int64, ok bool, err error) {
 	status := ev.Tags.Find("status")
 	if status == nil || ev.PubKey == c.key || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return 0, false, nil
@@ -197,7 +198,7 @@ func (c *Client) offers(p Purchase, ev nostr.Event, network payments.Network) (m
 	case status[1] == "payment-required" && c.cfg.Wallet != nil:
 		o, err := c.checkOffer(p, ev, network, time.Now())
 		if err == nil && (o.quote.Mode != receipts.ModeHold || o.isFee()) {
-			err = &MismatchError{"quote", fmt.Sprintf("it is for %s in mode %s, not for the result in mode hold", o.quote.Purpose, o.quote.Mode)}
+			err = purchase.Mismatch("quote", fmt.Sprintf("it is for %s in mode %s, not for the result in mode hold", o.quote.Purpose, o.quote.Mode))
 		}
 		return o.quote.PriceMsats, err == nil, err
 	case status[1] == "processing" && ev.Content != "":

@@ -14,6 +14,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"github.com/nbd-wtf/go-nostr/nip13"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -292,30 +293,16 @@ func (c *Client) signWorked(ctx context.Context, tags nostr.Tags, content string
 // the same document for the same provider, maximum, mode and delivery. What the
 // provider announced then is left out: prices may have changed.
 func OrderOf(p Purchase) (Order, error) {
-	_, req, err := typedRequest(p)
+	terms := purchase.TermsOf(p)
+	_, req, err := terms.Job()
 	if err != nil {
 		return Order{}, err
 	}
-	ev, err := p.asked()
-	if err != nil {
-		return Order{}, err
-	}
+
 	o := Order{
 		Provider: p.Provider, SchemaID: p.SchemaID, Input: req.Canonical, MaxMsats: p.MaxMsats,
-		Delivery: receipts.DeliveryPlain, PayeeNode: p.PayeeNode, Plain: p.Plain, Encrypt: p.Hidden != nil,
+		Mode: terms.Mode, Delivery: terms.Delivery, PayeeNode: p.PayeeNode, Plain: p.Plain, Encrypt: p.Hidden != nil,
 	}
-
-	for _, t := range ev.Tags {
-		if len(t) < 3 || t[0] != "param" {
-			continue
-		}
-		switch t[1] {
-		case "payment_mode":
-			o.Mode = receipts.Mode(t[2])
-		case "delivery":
-			o.Delivery = receipts.Delivery(t[2])
-		}
-	}
-
+	def(&o.Delivery, receipts.DeliveryPlain)
 	return o, nil
 }

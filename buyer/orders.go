@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,8 +14,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
-	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // An order that names no provider goes to the best candidate, and if that one does
@@ -125,7 +122,7 @@ func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Pr
 		if !errors.Is(err, ErrFailed) || !p.State.Terminal() {
 			return p, err // done, which ends the order, or still open
 		}
-		if !p.unserved() || len(order.Requests) >= requestsMax {
+		if !p.Unserved() || len(order.Requests) >= requestsMax {
 			return p, errors.Join(err, c.cfg.Store.EndOrder(ctx, order.ID))
 		}
 
@@ -154,20 +151,6 @@ func (c *Client) EndOrder(ctx context.Context, requestID string) (bool, error) {
 		return false, err
 	}
 	return true, c.cfg.Store.EndOrder(ctx, order.ID)
-}
-
-// unserved reports whether a purchase failed by its provider's doing before anything
-// was paid, so that another may be asked.
-func (p Purchase) unserved() bool {
-	paid := func(pay *payments.Payment) bool { return pay != nil && pay.State == payments.PaymentSucceeded }
-	if p.State != StateFailed || paid(p.Payment) || p.Engagement != nil && paid(p.Engagement.Payment) {
-		return false
-	}
-	if due, _ := p.due(); due != nil && p.Payment != nil && strings.Contains(p.Payment.FailureReason, payments.ErrInsufficientFunds.Error()) {
-		return false // whoever is asked
-	}
-	code, _, _ := strings.Cut(p.Reason, ":")
-	return !slices.Contains([]string{CodeUnmet, CodeNotApproved, CodeOverBudget, CodeNoWallet}, code)
 }
 
 // orderRun is one FollowOrder call.
@@ -199,7 +182,7 @@ func (f *follower) patience() <-chan time.Time {
 // unserved looks for others once half of AskTimeout has passed without an answer,
 // and ends the request once all of it has, if there are any.
 func (f *follower) unserved(ctx context.Context) (again <-chan time.Time, err error) {
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	switch {
 	case err != nil || f.serving || p.State != StateRequested:
 		return nil, err
@@ -363,11 +346,4 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 func isPong(ev nostr.Event, ping string) bool {
 	status := ev.Tags.Find("status")
 	return status != nil && status[1] == "pong" && ev.Tags.ContainsAny("e", []string{ping}) && domain.Allow(domain.Feedback, ev.Tags) == nil
-}
-
-// quotesFirst reports whether the request asks for a mode in which a provider does
-// nothing, and says nothing, before its quote.
-func quotesFirst(p Purchase) bool {
-	m := askedMode(p)
-	return m == receipts.ModeHold || m == receipts.ModePrepay
 }

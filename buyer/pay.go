@@ -42,11 +42,11 @@ func (f *follower) pay(ctx context.Context, p Purchase) {
 }
 
 func (f *follower) seeThrough(ctx context.Context, p Purchase) (payments.Payment, error) {
-	due, bolt11 := p.due()
+	due, bolt11 := p.Due()
 	hash := due.PaymentHash
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		pay, err := f.attempt(ctx, p, due, bolt11)
-		if err == nil && due.failureUnsure(pay) {
+		if err == nil && due.FailureUnsure(pay) {
 			err = fmt.Errorf("%w; of the last time it says: %s", ErrPaymentForgotten, pay.FailureReason)
 		}
 		if err == nil && pay.State.Terminal() || errors.Is(err, ErrOtherWallet) || errors.Is(err, ErrPaymentForgotten) {
@@ -154,11 +154,11 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 		return f.cameBack(ctx)
 	}
 
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
-	due, _ := p.due()
+	due, _ := p.Due()
 	if due == nil || pay.Hash != due.PaymentHash || !pay.Shown() {
 		return fmt.Errorf("the wallet reports a payment that is not ours: %w", ErrConflict)
 	}
@@ -177,7 +177,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if due.Purpose == string(receipts.PurposeEngagement) {
 		return f.engaged(ctx)
 	}
-	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+	if p, err = f.view(ctx); err != nil {
 		return err
 	}
 	if err := f.judgeAgain(ctx, p); err != nil {
@@ -200,12 +200,12 @@ func (f *follower) cameBack(ctx context.Context) error {
 	if f.lastWord != "" {
 		reason = f.lastWord + " (the payment came back)"
 	}
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil {
 		return err
 	}
 
-	due, _ := p.due()
+	due, _ := p.Due()
 	switch {
 	case p.Cancel != nil:
 		to = StateCanceled // as we asked
@@ -223,17 +223,17 @@ func (f *follower) cameBack(ctx context.Context) error {
 
 // settleUp closes the purchase once all is there that its mode promises.
 func (f *follower) settleUp(ctx context.Context) (done bool, err error) {
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil || p.State.Terminal() {
 		return p.State.Terminal(), err
 	}
-	free := p.Attempt == nil && p.Output != nil && f.isFree(p)
+	free := p.Attempt == nil && p.Output != nil && f.isFree(p.Purchase)
 	receipted := p.ReceiptID != "" && (p.Engagement == nil || p.Engagement.ReceiptID != "")
 	if free || p.State == StatePaid && p.Output != nil && receipted {
 		if err := f.c.cfg.Store.Close(ctx, f.id, StateDone, ""); err != nil {
 			return false, fmt.Errorf("close purchase: %w", err)
 		}
-		f.say("buyer", doneWord(p), 0, "", p.ReceiptID)
+		f.say("buyer", doneWord(p.Purchase), 0, "", p.ReceiptID)
 		return true, nil
 	}
 
@@ -289,12 +289,6 @@ func (c *Client) begunHere(ctx context.Context, a Attempt) error {
 // that went through. Nothing more is sent, and the budget stays reserved.
 var ErrPaymentForgotten = errors.New("the wallet was told to pay, and does not know any more what became of it, so it may be paid: the budget stays reserved, and nothing is paid in its place")
 
-// failureUnsure reports whether a failed payment may have gone through all the same:
-// the wallet was told to pay more than once, and speaks of the last time.
-func (a *Attempt) failureUnsure(pay payments.Payment) bool {
-	return pay.State == payments.PaymentFailed && a.Sent > 1
-}
-
 // forgotten reports whether the configured wallet does not know what became of an
 // attempt that it was told to pay.
 func (c *Client) forgotten(ctx context.Context, a Attempt) (bool, error) {
@@ -309,5 +303,5 @@ func (c *Client) forgotten(ctx context.Context, a Attempt) (bool, error) {
 	case err != nil:
 		return false, fmt.Errorf("look up payment: %w", err)
 	}
-	return a.failureUnsure(pay), nil
+	return a.FailureUnsure(pay), nil
 }

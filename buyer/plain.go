@@ -2,7 +2,6 @@ package buyer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,7 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
-	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
@@ -21,9 +20,6 @@ import (
 
 // RulePlain approves a payment that no quote binds to the job.
 const RulePlain = "outside"
-
-// noQuote is said with every payment that only the provider's word binds.
-const noQuote = "no quote: nothing binds this payment to the job"
 
 // requestFor makes the tags that carry the job, and what they name as inputs. A
 // plain provider gets a text generation as NIP-90 has it, untyped; the job is
@@ -109,49 +105,11 @@ func signedHash(p Purchase, ev nostr.Event) *hashing.Digest {
 	return &d
 }
 
-// Bound reports whether the result's signed event names the job and the output
-// by their hashes. One that does not answers the request, and no more is known.
-func (p Purchase) Bound() bool {
-	var ev nostr.Event
-	if p.ResultEvent == nil || json.Unmarshal(p.ResultEvent, &ev) != nil {
-		return false
-	}
-	if domain.Demand(domain.Result, ev.Tags) != nil {
-		return false
-	}
-	if ev.Tags.Find("commitment") != nil {
-		return true // opened and checked before it was stored
-	}
-
-	job, output := ev.Tags.Find("job_hash"), ev.Tags.Find("output_hash")
-	return job != nil && output != nil && job[1] == p.JobHash.String() && output[1] == hashing.Bytes(p.Output).String()
-}
-
-// Unproved lists the claims of a receipt that a finished purchase without one
-// leaves open, with the reason; nil if it has its receipt or is not done.
-func (p Purchase) Unproved() []receipts.Claim {
-	if p.State != StateDone || p.ReceiptID != "" || p.Attempt == nil && p.Bound() {
-		return nil // proved, or free
-	}
-	open := func(name, why string) receipts.Claim {
-		return receipts.Claim{Name: name, State: receipts.NotProvable, Reason: why}
-	}
-	list := []receipts.Claim{open(receipts.ClaimSignature, "the provider signed no receipt")}
-	if !p.Bound() {
-		list = append(list, open(receipts.ClaimResult, "its event is signed and answers the request, but names neither job nor output by hash"))
-	}
-	list = append(list, open(receipts.ClaimTrajectory, "no record of the work came with it"))
-	if p.Attempt != nil && p.Quote == nil {
-		list = append(list, open(receipts.ClaimInvoiceCommits, noQuote))
-	}
-	return list
-}
-
 // plainResult takes what a plain provider signed, whatever it is: a
 // request that names a schema binds nobody who does not know it.
-func (f *follower) plainResult(ctx context.Context, p Purchase, ev nostr.Event, output []byte) error {
+func (f *follower) plainResult(ctx context.Context, p view, ev nostr.Event, output []byte) error {
 	if len(output) == 0 {
-		return f.reject(ev, &MismatchError{"result", "it is empty"})
+		return f.reject(ev, purchase.Mismatch("result", "it is empty"))
 	}
 	what := ", as text"
 	if p.SchemaID != string(schemas.TextGeneration) {
@@ -167,7 +125,7 @@ func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
 	if t := ev.Tags.Find("amount"); len(t) < 3 || ev.Tags.Find("quote_hash") != nil {
 		return nil // where there is a quote, it says what is paid
 	}
-	p, err := f.c.cfg.Store.Purchase(ctx, f.id)
+	p, err := f.view(ctx)
 	if err != nil || !p.Plain || p.State != StateRequested {
 		return err
 	}
@@ -176,14 +134,14 @@ func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
 
 // payBare pays an invoice that came without a quote, within the job's maximum
 // and the budget, once.
-func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) error {
+func (f *follower) payBare(ctx context.Context, p view, ev nostr.Event) error {
 	inv, text, err := checkBare(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	}
-	f.say("provider", "asks", inv.AmountMsats, "", noQuote)
-	rule, feeLimit, err := f.c.approved(ctx, f.c.approvalOf(p, "", inv.AmountMsats), inv.ExpiresAt())
+	f.say("provider", "asks", inv.AmountMsats, "", purchase.NoQuote)
+	rule, feeLimit, err := f.c.approved(ctx, f.c.approvalOf(p.Purchase, "", inv.AmountMsats), inv.ExpiresAt())
 	if notApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeNotApproved, err.Error())
@@ -209,9 +167,9 @@ func (f *follower) payBare(ctx context.Context, p Purchase, ev nostr.Event) erro
 // checkBare checks all that can be checked of an invoice without a quote: it is
 // whole and signed, of our network, in time, over the amount that the event
 // names, which is no more than we bid, and from the pinned node.
-func checkBare(p Purchase, ev nostr.Event, network payments.Network) (*bolt11.Invoice, string, error) {
+func checkBare(p view, ev nostr.Event, network payments.Network) (*bolt11.Invoice, string, error) {
 	bad := func(format string, a ...any) (*bolt11.Invoice, string, error) {
-		return nil, "", &MismatchError{"invoice", fmt.Sprintf(format, a...)}
+		return nil, "", purchase.Mismatch("invoice", fmt.Sprintf(format, a...))
 	}
 	amount := ev.Tags.Find("amount")
 	if len(amount) < 3 || amount[2] == "" {
@@ -227,8 +185,8 @@ func checkBare(p Purchase, ev nostr.Event, network payments.Network) (*bolt11.In
 		return bad("it names no amount")
 	case amount[1] != asked:
 		return bad("the amount tag says %s msats, the invoice %s", text.Clean(amount[1]), asked)
-	case inv.AmountMsats > bidOf(p):
-		return bad("it is over %s msats, and %d were bid", asked, bidOf(p))
+	case inv.AmountMsats > p.Terms.BidMsats:
+		return bad("it is over %s msats, and %d were bid", asked, p.Terms.BidMsats)
 	case inv.Network != network:
 		return bad("it is of network %s, the wallet of %s", inv.Network, network)
 	case p.PayeeNode != "" && inv.Payee != p.PayeeNode:
@@ -246,12 +204,12 @@ func checkBare(p Purchase, ev nostr.Event, network payments.Network) (*bolt11.In
 // withoutReceipt ends a purchase that has all that will come and no receipt:
 // at once where nothing promised one, and where the provider says that it is
 // done without one.
-func (f *follower) withoutReceipt(ctx context.Context, p Purchase) (done bool, err error) {
+func (f *follower) withoutReceipt(ctx context.Context, p view) (done bool, err error) {
 	reason := ""
 	switch {
 	case p.Output == nil || p.ReceiptID != "":
 	case p.State == StatePaid && p.Attempt != nil && p.Quote == nil:
-		reason = "without receipt: " + noQuote
+		reason = "without receipt: " + purchase.NoQuote
 	case p.State == StatePaid && f.ended:
 		reason = "without receipt: the provider signed none"
 	case p.State == StatePaid && f.lastWord != "":

@@ -9,15 +9,16 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // receipt verifies the whole bundle of a charge as a stranger would, and keeps the
 // receipt only then.
-func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) error {
+func (f *follower) receipt(ctx context.Context, p view, ev nostr.Event) error {
 	purpose := paidFor(ev)
-	switch charge := p.charge(purpose); {
+	switch charge := p.ChargeFor(purpose); {
 	case charge != nil && charge.ReceiptID != "":
 		return nil
 	case charge == nil, charge.Quote == nil && !p.Plain: // relays keep no order: what it is a receipt of comes yet
@@ -30,22 +31,22 @@ func (f *follower) receipt(ctx context.Context, p Purchase, ev nostr.Event) erro
 		return err
 	}
 
-	b, what, err := f.c.bundleWith(ctx, p, purpose, raw)
+	b, what, err := f.c.bundleWith(ctx, p.Purchase, purpose, raw)
 	if err != nil {
 		return f.reject(ev, err)
 	}
 	report := receipts.Verify(b, receipts.Pins{Provider: p.Provider, Buyer: f.c.key, Payee: p.PayeeNode, Network: f.network})
 	onChain := false
 	if purpose == receipts.PurposeResult { // no fee is paid on the chain
-		if onChain, err = f.paidOnChain(ctx, p, ev); err != nil { // judged once the payment is known to have ended
+		if onChain, err = f.paidOnChain(ctx, p.Purchase, ev); err != nil { // judged once the payment is known to have ended
 			f.c.log.Warn("a receipt waits for the wallet", "request", f.id, "event", ev.ID, "err", err)
 			f.judgeLater(ev)
 			return nil
 		}
 	}
 
-	if bad := failedClaims(p, report, onChain); bad != "" {
-		return f.reject(ev, &MismatchError{what, bad})
+	if bad := failedClaims(p.Purchase, report, onChain); bad != "" {
+		return f.reject(ev, purchase.Mismatch(what, bad))
 	}
 
 	if err := f.c.cfg.Store.SetReceipt(ctx, f.id, purpose, report.ReceiptID, raw); err != nil {
@@ -114,7 +115,7 @@ func (f *follower) judgeLater(ev nostr.Event) {
 
 // judgeAgain takes the receipts that came while the wallet was away, or before the
 // quote that they are for.
-func (f *follower) judgeAgain(ctx context.Context, p Purchase) error {
+func (f *follower) judgeAgain(ctx context.Context, p view) error {
 	waiting := f.pendingVerdict
 	f.pendingVerdict = nil
 	for _, ev := range waiting {

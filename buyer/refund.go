@@ -12,6 +12,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bip21"
@@ -139,28 +140,15 @@ func (c *Client) refundTarget(ctx context.Context, msats int64) (string, error) 
 
 // refundNamed is the invoice or the address in our request that a refund is to go
 // to; false if it names none that our wallet could know.
-func refundNamed(p Purchase) (text string, ok bool) {
-	ev, err := p.asked()
-	if err != nil {
-		return "", false
-	}
-	for _, t := range ev.Tags {
-		if len(t) >= 3 && t[0] == "param" && t[1] == "refund" {
-			return t[2], !strings.Contains(t[2], "@")
-		}
-	}
-	return "", false
+func refundNamed(t *purchase.Terms) (text string, ok bool) {
+	return t.Refund, t.Refund != "" && !strings.Contains(t.Refund, "@")
 }
-
-// ErrRefundOfAnother: the money that came to an invoice or address is recorded as the
-// refund of another purchase that named the same.
-var ErrRefundOfAnother = errors.New("what came there is the refund of another purchase")
 
 // RefundTarget is what a refund of the purchase would come to, the same for all that
 // name it, in whatever spelling; "" if its request names nothing that our wallet
 // could know.
 func RefundTarget(p Purchase) string {
-	named, ok := refundNamed(p)
+	named, ok := refundNamed(purchase.TermsOf(p))
 	if !ok {
 		return ""
 	}
@@ -174,9 +162,12 @@ func RefundTarget(p Purchase) string {
 // RefundDue reports whether money that was paid for the purchase should come
 // back to an invoice or address that its request named, and has not been seen to.
 func RefundDue(p Purchase) bool {
-	_, named := refundNamed(p)
-	return named && (p.State == StateFailed || p.State == StateCanceled) && p.RefundMsats == 0 && p.Output == nil && prepaid(p) &&
-		p.Payment != nil && p.Payment.State == payments.PaymentSucceeded
+	if !(p.State == StateFailed || p.State == StateCanceled) || p.RefundMsats != 0 || p.Output != nil || !prepaid(p) ||
+		p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
+		return false
+	}
+	_, named := refundNamed(purchase.TermsOf(p))
+	return named
 }
 
 func prepaid(p Purchase) bool {
@@ -202,7 +193,7 @@ func (c *Client) awaitRefund(ctx context.Context, p Purchase, tell func(Progress
 	if c.cfg.Receiver == nil && c.cfg.Chain == nil || !RefundDue(p) {
 		return p, nil
 	}
-	named, _ := refundNamed(p)
+	named, _ := refundNamed(purchase.TermsOf(p))
 	say := func(what string, inv payments.Invoice, text string) {
 		tell(Progress{At: time.Now().UTC(), Who: "wallet", What: what, Msats: inv.PaidMsats, Hash: inv.PaymentHash.String(), Text: text})
 	}

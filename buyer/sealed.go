@@ -10,25 +10,11 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// askedSealed reports whether our request says that we can open boxes.
-func askedSealed(p Purchase) bool { return askedTerms(p).Delivery == receipts.DeliverySealed }
-
-// promised is the delivery in the quote that we accepted, "" before there is one.
-func promised(p Purchase) receipts.Delivery {
-	if p.Quote == nil {
-		return ""
-	}
-	q, err := receipts.ParseQuote(p.Quote)
-	if err != nil {
-		return ""
-	}
-	return q.Delivery
-}
 
 // commitmentOf reads what a result event commits to; nil if it is no sealed one.
 func commitmentOf(ev nostr.Event) (*hashing.Digest, error) {
@@ -38,23 +24,23 @@ func commitmentOf(ev nostr.Event) (*hashing.Digest, error) {
 	}
 	d, err := hashing.ParseDigest(t[1])
 	if err != nil {
-		return nil, &MismatchError{"result", "its commitment: " + err.Error()}
+		return nil, purchase.Mismatch("result", "its commitment: "+err.Error())
 	}
 	return &d, nil
 }
 
 // sealedResult keeps a result that came in boxes. They are fetched before
 // anything is paid for them.
-func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event) error {
+func (f *follower) sealedResult(ctx context.Context, p view, ev nostr.Event) error {
 	if p.SealedEvent != nil {
 		return nil
 	}
 
 	switch {
-	case !askedSealed(p) || promised(p) == receipts.DeliveryPlain:
-		return f.reject(ev, &MismatchError{"result", "it is sealed, which was not agreed on"})
-	case f.free != nil || askedMode(p) == receipts.ModeFree:
-		return f.reject(ev, &MismatchError{"result", "it is sealed, and no payment of a free job opens it"})
+	case !p.Terms.Sealed() || p.Delivery() == receipts.DeliveryPlain:
+		return f.reject(ev, purchase.Mismatch("result", "it is sealed, which was not agreed on"))
+	case f.free != nil || p.Terms.Mode == receipts.ModeFree:
+		return f.reject(ev, purchase.Mismatch("result", "it is sealed, and no payment of a free job opens it"))
 	}
 
 	d, err := f.c.checkResult(p, ev)
@@ -74,7 +60,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 	}
 	if p.Quote != nil { // before there is one, it is held against the one that asks for payment
 		if err := receipts.CheckSealedEvent(raw, p.Provider, p.RequestID, hashing.Bytes(p.Quote)); err != nil {
-			return f.reject(ev, &MismatchError{"result", text.Clean(err.Error())})
+			return f.reject(ev, purchase.Mismatch("result", text.Clean(err.Error())))
 		}
 	}
 
@@ -83,7 +69,7 @@ func (f *follower) sealedResult(ctx context.Context, p Purchase, ev nostr.Event)
 		return fmt.Errorf("store sealed result: %w", err)
 	}
 	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d bytes in boxes", bytesOf(boxesOf(d.blobs))))
-	if p, err = f.c.cfg.Store.Purchase(ctx, f.id); err != nil {
+	if p, err = f.view(ctx); err != nil {
 		return err
 	}
 	if f.postpay != nil {
@@ -114,11 +100,11 @@ func bytesOf(refs []blobRef) (n int64) {
 // unseal opens the boxes once they are paid for, and takes what is in them as
 // any result. A false box ends the purchase: nothing that could still come
 // would mend it, and what we hold shows it to anybody.
-func (f *follower) unseal(ctx context.Context, p Purchase) error {
+func (f *follower) unseal(ctx context.Context, p view) error {
 	if p.SealedEvent == nil || p.Output != nil || p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
 		return nil
 	}
-	o, err := Unseal(ctx, f.c.cfg.Store, p)
+	o, err := Unseal(ctx, f.c.cfg.Store, p.Purchase)
 	if err == nil {
 		err = checkRevealed(p, o)
 	}
@@ -180,6 +166,7 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 		return o, err
 	}
 
+	terms := purchase.TermsOf(p)
 	var inside []blobRef
 	for i, part := range o.Seal.Contents {
 		inside = append(inside, blobRef{role: part.Role, digest: part.Digest, size: part.Size})
@@ -188,7 +175,7 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 		}
 	}
 
-	res, err := checkOutput(p, &o.Seal.OutputHash, o.Output)
+	res, err := checkOutput(view{Purchase: p, Terms: terms}, &o.Seal.OutputHash, o.Output)
 	if err != nil {
 		return o, err
 	}
@@ -197,5 +184,5 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 		return o, err
 	}
 	p.Output = o.Output
-	return o, checkExpected(p)
+	return o, checkExpected(purchase.View{Purchase: p, Terms: terms})
 }

@@ -3,157 +3,82 @@ package buyer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// State is where a purchase stands.
-//
-//	requested -> quoted -> paying -> paid -> done
-//	requested -> processing ... -> done                  (free; postpay pays after the result)
-//	any open state -> failed | canceled
-//
-// An engagement fee is paid first: requested -> paying -> requested.
-//
-// Result and receipt arrive when they arrive; they are fields, not states. A
-// purchase is done when everything that its mode promises is stored.
-type State string
+// What a purchase is, for all that have to do with one: package purchase says more.
+type (
+	// Purchase is one job bought, with all that became durable about it.
+	Purchase = purchase.Purchase
+	// State is where a purchase stands.
+	State = purchase.State
+	// Charge is one thing that is paid for, with all that proves it.
+	Charge = purchase.Charge
+	// Attempt is the one outbound payment of a purchase for a purpose.
+	Attempt = purchase.Attempt
+	// Membership says which panel a purchase belongs to.
+	Membership = purchase.Membership
+	// Progress is one thing that happened to a purchase, for people and logs.
+	Progress = purchase.Progress
+	// Limits are the budget a reservation must fit in; 0 means no limit.
+	Limits = purchase.Limits
+	// Budget is the ledger's view of one day.
+	Budget = purchase.Budget
+	// BudgetError says which limit a payment would break.
+	BudgetError = purchase.BudgetError
+	// MismatchError says what in an event from the provider is not what it must be.
+	MismatchError = purchase.MismatchError
+
+	view = purchase.View
+)
 
 // The states of a purchase.
 const (
-	StateRequested State = "requested" // the request is signed and stored, maybe published
-	StatePaying    State = "paying"    // budget reserved, acceptance signed, payment begun or about to be
-	StatePaid      State = "paid"      // the payment succeeded: preimage stored, budget debited
-	StateDone      State = "done"
-	StateFailed    State = "failed"
-	StateCanceled  State = "canceled"
+	StateRequested = purchase.StateRequested
+	StatePaying    = purchase.StatePaying
+	StatePaid      = purchase.StatePaid
+	StateDone      = purchase.StateDone
+	StateFailed    = purchase.StateFailed
+	StateCanceled  = purchase.StateCanceled
 )
-
-// Terminal reports whether nothing more happens to a purchase in this state.
-func (s State) Terminal() bool {
-	return s == StateDone || s == StateFailed || s == StateCanceled
-}
 
 // Codes begin the reason of a purchase that ended without a payment where the
 // buyer's own program gives it; a provider's reasons begin with codes of its own.
 const (
-	CodeNoAnswer    = "no_answer"           // the provider did not answer, or fell silent
-	CodeBadOffer    = "bad_offer"           // its quote or invoice is not what was asked for or announced
-	CodeUnmet       = "expectation_not_met" // the result is not what the request says is paid for
-	CodeNotApproved = "not_approved"        // the approval rules, or a person
-	CodeOverBudget  = "over_budget"
-	CodeNoWallet    = "no_wallet"
-	CodeNoPayment   = "payment_failed" // our wallet could not pay, or the payment came back
+	CodeNoAnswer    = purchase.CodeNoAnswer
+	CodeBadOffer    = purchase.CodeBadOffer
+	CodeUnmet       = purchase.CodeUnmet
+	CodeNotApproved = purchase.CodeNotApproved
+	CodeOverBudget  = purchase.CodeOverBudget
+	CodeNoWallet    = purchase.CodeNoWallet
+	CodeNoPayment   = purchase.CodeNoPayment
 )
 
-// Errors of a Store.
+// Errors of a [Store].
 var (
-	ErrNotFound  = errors.New("no such purchase")
-	ErrDuplicate = errors.New("purchase already known")
+	ErrNotFound  = purchase.ErrNotFound
+	ErrDuplicate = purchase.ErrDuplicate
 	// ErrConflict: the step does not fit the purchase's state. Nothing was written.
-	ErrConflict = errors.New("step does not fit the purchase's state")
+	ErrConflict = purchase.ErrConflict
 	// ErrSecondPayment: another attempt for the same (request, provider,
 	// purpose) exists, or the payment hash was seen before.
-	ErrSecondPayment = errors.New("a payment for this job was already begun")
+	ErrSecondPayment = purchase.ErrSecondPayment
 	// ErrNeverSent: the purchase was canceled before any wallet was told to pay for it.
-	ErrNeverSent = errors.New("the purchase was canceled before its payment was sent")
+	ErrNeverSent = purchase.ErrNeverSent
+	// ErrRefundOfAnother: the money that came to an invoice or address is recorded as
+	// the refund of another purchase that named the same.
+	ErrRefundOfAnother = purchase.ErrRefundOfAnother
 )
 
-// BudgetError says which limit a payment would break.
-type BudgetError struct {
-	Limit     string // "job", "day" or "provider"
-	WantMsats int64  // amount + fee limit
-	FreeMsats int64
-}
-
-// Purchase is one job bought, with all that became durable about it.
-type Purchase struct {
-	RequestID string
-	Provider  string // x-only hex key of the chosen provider
-	SchemaID  string
-	JobHash   hashing.Digest
-	Request   []byte // signed request event
-	MaxMsats  int64
-	Relays    []string
-	PayeeNode string // announced node key, "" if none was
-	AddedAt   time.Time
-	// Hidden are the request's encrypted tags in the clear, as a JSON array; nil
-	// where the request is.
-	Hidden []byte
-	// Inputs are the events that the request names as its inputs, as INPUTS.jsonl
-	// has them; nil where it names none.
-	Inputs []byte
-	// Plain: the provider may be a program that knows NIP-90 alone. It may be
-	// paid without a quote, and nothing that it sends is proved.
-	Plain bool
-	// Member is set where a panel decides whether the purchase is paid.
-	Member *Membership
-	// EngagementMax is the most that is paid for the attempt, in msats: the fee
-	// that was announced for the job. 0: none.
-	EngagementMax int64
-
-	State   State
-	Reason  string
-	StateAt time.Time
-
-	// Charge is what is paid for the result. Its fields are empty before an offer is
-	// accepted; of a plain NIP-90 provider's invoice there is no quote.
-	Charge
-	// Engagement is what is paid for the attempt at it, nil unless a fee was accepted.
-	// It is paid before: while that is under way the purchase is paying, and after it
-	// requested again.
-	Engagement *Charge
-
-	Cancel          []byte // signed kind 5, if we asked to cancel
-	SealedEvent     []byte // a result in boxes, perhaps not opened yet
-	ResultEvent     []byte
-	Output          []byte
-	SettledTooEarly bool  // money moved before any result was seen
-	RefundMsats     int64 // what came back of a prepayment; 0 if nothing is known to have
-}
-
-// Charge is one thing that is paid for, with all that proves it: the provider's
-// quote, our acceptance, the one payment, and the provider's receipt.
-type Charge struct {
-	Quote        []byte // canonical bytes of the quote we accepted
-	BOLT11       string
-	Acceptance   []byte // signed event
-	Attempt      *Attempt
-	Payment      *payments.Payment // nil while the outcome is not known
-	ReceiptEvent []byte
-	ReceiptID    string
-}
-
-// Attempt is the one outbound payment of a purchase for a purpose.
-type Attempt struct {
-	PaymentHash   payments.Hash
-	Purpose       string
-	AmountMsats   int64
-	FeeLimitMsats int64
-	RuleID        string // approval rule; "" if a person approved
-	Wallet        string // that pays, as payments.Node has it; "" if that is not known
-	ReservedAt    time.Time
-	// Sent is how often the wallet was, or was about to be, told to pay.
-	Sent int
-}
-
-// Limits are the budget a reservation must fit in; 0 means no limit.
-type Limits struct {
-	DayMsats      int64
-	ProviderMsats int64 // per provider and day
-	FeeMsats      int64 // routing fees of one payment
-}
-
-// Budget is the ledger's view of one day.
-type Budget struct {
-	Day           string // 2006-01-02, UTC
-	SpentMsats    int64
-	ReservedMsats int64
-}
+// ErrPanelOpen: the purchase belongs to a panel that has not decided whether it is
+// paid; whoever follows the panel follows the purchase.
+var ErrPanelOpen = errors.New("this purchase belongs to a panel that has not decided yet")
 
 // Store keeps all that a buyer must not forget. Every method that changes anything is
 // one durable transaction.
@@ -244,8 +169,4 @@ type ClosingStore interface {
 	// CloseUnpaid is Close for a purchase whose result nobody pays for: ErrConflict
 	// once its payment was begun.
 	CloseUnpaid(ctx context.Context, requestID string, to State, reason string) error
-}
-
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("the %s budget has %d msats left, this payment may take %d msats with fees", e.Limit, e.FreeMsats, e.WantMsats)
 }

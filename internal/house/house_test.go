@@ -102,7 +102,9 @@ var rooms = map[string][]string{
 	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
 	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/publish", "receipts"},
 	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
-	"buyer":                       {"domain", "market/kinds", "hashing", "schemas", "receipts", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "buyer/internal/discover", "buyer/internal/text"},
+	// What the stages of a buyer and its store share.
+	"buyer/purchase": {"domain", "hashing", "payments", "receipts", "schemas"},
+	"buyer":          {"buyer/internal/discover", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts", "schemas"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
