@@ -132,9 +132,12 @@ var rooms = map[string][]string{
 	// of its consumers, so it imports them.
 	"internal/store/row":               {"internal/sqlite", "hashing"},
 	"internal/store/journal":           {"internal/store/row", "internal/sqlite", "hashing", "agentruntime/curator", "agentruntime/pipeline"},
-	"internal/store/contexts":          {"internal/store/row", "internal/store/journal", "hashing", "agentruntime/curator"},
+	"internal/store/contexts":          {"internal/store/row", "internal/store/journal", "hashing", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/store/outbox":            {"internal/store/row"},
-	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/outbox", "internal/store/row", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "buyer/panel", "agentruntime/curator", "agentruntime/pipeline"},
+	"internal/store/sales":             {"internal/store/row"},
+	"internal/store/purchases":         {"internal/store/row"},
+	"internal/store/money":             {"internal/store/row"},
+	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/money", "internal/store/outbox", "internal/store/purchases", "internal/store/row", "internal/store/sales", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "buyer/panel", "agentruntime/curator", "agentruntime/pipeline"},
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests

@@ -137,7 +137,9 @@ func (m *measure) read(path string, text []byte) (source, error) {
 				switch s := spec.(type) {
 				case *ast.ValueSpec:
 					for _, name := range s.Names {
-						src.declares[name.Name] = true
+						if name.Name != "_" {
+							src.declares[name.Name] = true
+						}
 					}
 				case *ast.TypeSpec:
 					src.declares[s.Name.Name] = true

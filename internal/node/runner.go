@@ -22,6 +22,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node/organisms"
 	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -127,13 +128,13 @@ type running struct {
 
 // runJournal is the journal of runs: it keeps the id of a call in the commit that
 // lets it be made, and tells the run what it has of it.
-type runJournal struct{ *store.PipelineLog }
+type runJournal struct{ *journal.Log }
 
 // Append implements pipeline.Journal.
 func (j runJournal) Append(ctx context.Context, entries ...pipeline.Entry) error {
 	run, ok := ctx.Value(runKey{}).(*running)
 	if !ok {
-		return j.PipelineLog.Append(ctx, entries...)
+		return j.Log.Append(ctx, entries...)
 	}
 	last := entries[len(entries)-1]
 	callID := ""

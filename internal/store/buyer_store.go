@@ -102,7 +102,7 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 
 func (tx *Tx) appendPurchaseState(id string, to buyer.State, reason string) error {
 	_, err := tx.Exec("INSERT INTO purchase_states(request_id, state, reason, at_ms) VALUES (?, ?, ?, ?)",
-		id, string(to), reason, tx.now.UnixMilli())
+		id, string(to), reason, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record purchase state %s: %w", to, err)
 	}
@@ -179,7 +179,7 @@ func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, out
 		}
 
 		_, err = tx.Exec("INSERT INTO purchase_results(request_id, event, output, early, at_ms) VALUES (?, ?, ?, ?, ?)",
-			requestID, event, digest[:], early, tx.now.UnixMilli())
+			requestID, event, digest[:], early, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep result: %w", err)
 		}
@@ -195,7 +195,7 @@ func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []by
 			return err
 		}
 		res, err := tx.Exec("INSERT INTO purchase_sealed(request_id, event, at_ms) VALUES (?, ?, ?) ON CONFLICT(request_id) DO NOTHING",
-			requestID, event, tx.now.UnixMilli())
+			requestID, event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep sealed result: %w", err)
 		}
@@ -222,7 +222,7 @@ func (s *BuyerStore) SetReceipt(ctx context.Context, requestID string, purpose r
 		}
 
 		res, err := tx.Exec(`INSERT INTO purchase_receipts(request_id, purpose, receipt_id, event, at_ms) VALUES (?, ?, ?, ?, ?)
-			ON CONFLICT(request_id, purpose) DO NOTHING`, requestID, string(purpose), receiptID, event, tx.now.UnixMilli())
+			ON CONFLICT(request_id, purpose) DO NOTHING`, requestID, string(purpose), receiptID, event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep receipt: %w", err)
 		}
@@ -241,7 +241,7 @@ func (s *BuyerStore) SetCancel(ctx context.Context, requestID string, event []by
 			return err
 		}
 		_, err := tx.Exec("INSERT INTO purchase_cancels(request_id, event, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-			requestID, event, tx.now.UnixMilli())
+			requestID, event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep cancellation: %w", err)
 		}

@@ -122,7 +122,7 @@ func (s *ProviderStore) SetInvoice(ctx context.Context, requestID string, purpos
 		}
 
 		_, err = tx.Exec("INSERT INTO charge_invoices(request_id, purpose, bolt11, at_ms) VALUES (?, ?, ?, ?)",
-			requestID, string(purpose), bolt11, tx.now.UnixMilli())
+			requestID, string(purpose), bolt11, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record invoice: %w", err)
 		}
@@ -162,7 +162,7 @@ func (s *ProviderStore) SetAcceptance(ctx context.Context, requestID string, pur
 			return err
 		}
 		_, err := tx.Exec("INSERT INTO charge_acceptances(request_id, purpose, event, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			requestID, string(purpose), event, tx.now.UnixMilli())
+			requestID, string(purpose), event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record acceptance: %w", err)
 		}
@@ -179,7 +179,7 @@ func (tx *Tx) addPayment(j jobRow, c *job.Charge, p job.Payment) error {
 		preimage = p.Preimage[:]
 	}
 	_, err := tx.Exec(`INSERT INTO charge_payments(request_id, purpose, payment_hash, state, paid_msats, settle_by_ms, recorded_ms, outpoints, preimage)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, j.id, string(c.Purpose), p.Hash[:], string(p.State), p.PaidMsats, row.Ms(p.SettleBy), tx.now.UnixMilli(), p.Outpoints, preimage)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, j.id, string(c.Purpose), p.Hash[:], string(p.State), p.PaidMsats, row.Ms(p.SettleBy), tx.Now().UnixMilli(), p.Outpoints, preimage)
 	if err != nil {
 		return fmt.Errorf("record payment: %w", err)
 	}

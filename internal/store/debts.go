@@ -84,7 +84,7 @@ func (tx *Tx) addRefund(c *job.Credit) error {
 	}
 
 	_, err := tx.Exec("INSERT INTO refunds(request_id, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		c.RequestID, c.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.now.UnixMilli())
+		c.RequestID, c.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
@@ -171,7 +171,7 @@ func (s *BuyerStore) SetRefund(ctx context.Context, requestID string, msats int6
 		}
 
 		_, err := tx.Exec("INSERT INTO purchase_refunds(request_id, msats, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-			requestID, msats, tx.now.UnixMilli())
+			requestID, msats, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record refund: %w", err)
 		}

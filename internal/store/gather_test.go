@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
 // whileBusy runs updates that all wait while another holds the writer, which ends
@@ -99,7 +100,8 @@ func TestGatheredAndLost(t *testing.T) {
 		var updates []func() error
 		for i := range 9 {
 			updates = append(updates, func() error {
-				return k.updateGathered(t.Context(), func(tx *Tx) error {
+				return k.db.UpdateGathered(t.Context(), func(rows *row.Tx) error {
+					tx := newTx(rows)
 					ran++
 					if err := tx.EnsureThread(fmt.Sprintf("root-%d", i), "p"); err != nil || ran < 5 {
 						return err

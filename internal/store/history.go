@@ -63,7 +63,7 @@ const history = `
 func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
 	err := s.view(ctx, func(tx *Tx) error {
-		rows, err := tx.Query(history, tx.now.Add(-missedFor).UnixMilli(), tx.now.Add(-overdue).UnixMilli(), tx.now.Add(-overdueOnChain).UnixMilli())
+		rows, err := tx.Query(history, tx.Now().Add(-missedFor).UnixMilli(), tx.Now().Add(-overdue).UnixMilli(), tx.Now().Add(-overdueOnChain).UnixMilli())
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
@@ -95,7 +95,7 @@ func (s *BuyerStore) SetCredit(ctx context.Context, requestID string, way buyer.
 			return err
 		}
 		_, err := tx.Exec("INSERT INTO purchase_credits(request_id, way, msats, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			requestID, string(way), msats, tx.now.UnixMilli())
+			requestID, string(way), msats, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record credit: %w", err)
 		}

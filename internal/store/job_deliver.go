@@ -101,7 +101,7 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 
 		_, err = tx.Exec(`INSERT INTO job_result_events(request_id, n, event_id, event, at_ms)
 			VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_result_events WHERE request_id = ?1), ?2, ?3, ?4)`,
-			requestID, eventID, out.Event, tx.now.UnixMilli())
+			requestID, eventID, out.Event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record the result's event: %w", err)
 		}
@@ -127,7 +127,7 @@ func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash h
 		}
 
 		adopted = true
-		_, err = tx.Exec("INSERT INTO receipt_heads(sequence, receipt_hash, adopted_ms) VALUES (?, ?, ?)", sequence, hash[:], tx.now.UnixMilli())
+		_, err = tx.Exec("INSERT INTO receipt_heads(sequence, receipt_hash, adopted_ms) VALUES (?, ?, ?)", sequence, hash[:], tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("adopt receipt %d: %w", sequence, err)
 		}
@@ -138,7 +138,7 @@ func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash h
 
 // nextReceipt has the receipt made that continues the chain.
 func (tx *Tx) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue, job.Issued, error) {
-	in := job.Issue{Sequence: 1, At: tx.now}
+	in := job.Issue{Sequence: 1, At: tx.Now()}
 	var last int64
 	var previous hashing.Digest
 	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, row.Into(&previous))
@@ -163,7 +163,7 @@ func (tx *Tx) issueReceipt(j jobRow, purpose receipts.Purpose, issue func(job.Is
 	hash := hashing.Bytes(issued.Receipt)
 	_, err = tx.Exec(`INSERT INTO receipts(sequence, request_id, purpose, receipt_id, receipt, receipt_hash, previous_hash, issued_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		in.Sequence, j.id, string(purpose), issued.ReceiptID, issued.Receipt, hash[:], row.BlobPtr(in.Previous), tx.now.UnixMilli())
+		in.Sequence, j.id, string(purpose), issued.ReceiptID, issued.Receipt, hash[:], row.BlobPtr(in.Previous), tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record receipt: %w", err)
 	}
@@ -247,7 +247,7 @@ func (tx *Tx) addCredit(j jobRow, c *job.Credit) error {
 	}
 
 	_, err := tx.Exec("INSERT INTO credits(request_id, buyer, msats, refund_to, at_ms) VALUES (?, ?, ?, ?, ?)",
-		c.RequestID, c.Buyer, c.Msats, row.Text(c.RefundTo), tx.now.UnixMilli())
+		c.RequestID, c.Buyer, c.Msats, row.Text(c.RefundTo), tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record credit: %w", err)
 	}

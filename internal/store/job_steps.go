@@ -110,7 +110,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Dire
 		run = j.run + 1
 		_, err = tx.Exec(`INSERT INTO job_runs(request_id, run, at_ms, deadline_ms, plan_hash)
 			VALUES (?1, ?2, ?3, coalesce((SELECT min(deadline_ms) FROM job_runs WHERE request_id = ?1), ?4), ?5)`,
-			requestID, run, tx.now.UnixMilli(), plan.Deadline.UnixMilli(), plan.Hash[:])
+			requestID, run, tx.Now().UnixMilli(), plan.Deadline.UnixMilli(), plan.Hash[:])
 		if err != nil {
 			return fmt.Errorf("record run: %w", err)
 		}

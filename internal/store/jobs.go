@@ -88,7 +88,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 	number := func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) }
 	old, err := row.Column(tx.Tx, number, `SELECT job FROM (SELECT job, at_ms FROM job_history WHERE state = 'refused' ORDER BY at_ms LIMIT ?2)
 		WHERE at_ms < ?1 OR job <= ?3`,
-		tx.now.Add(-job.RefusedFor).UnixMilli(), refusedAtOnce, last)
+		tx.Now().Add(-job.RefusedFor).UnixMilli(), refusedAtOnce, last)
 	if err != nil {
 		return fmt.Errorf("look for old refusals: %w", err)
 	}
@@ -106,7 +106,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 
 // addRequest returns the request's number.
 func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
-	res, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.now.UnixMilli())
+	res, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.Now().UnixMilli())
 	if sqlite.IsUnique(err) {
 		return 0, fmt.Errorf("request %s: %w", id, job.ErrDuplicate)
 	}
@@ -122,7 +122,7 @@ func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
 func (tx *Tx) appendJobState(seq int64, to job.State, reason job.Reason) error {
 	_, err := tx.Exec(`INSERT INTO job_history(job, n, state, code, detail, at_ms)
 		VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_history WHERE job = ?1), ?, ?, ?, ?)`,
-		seq, string(to), string(reason.Code), reason.Detail, tx.now.UnixMilli())
+		seq, string(to), string(reason.Code), reason.Detail, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record job state %s: %w", to, err)
 	}

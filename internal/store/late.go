@@ -62,7 +62,7 @@ func (tx *Tx) addLate(j jobRow, c job.Credit, first bool, msats int64) error {
 		return tx.addCredit(j, &c)
 	}
 	_, err := tx.Exec("INSERT INTO late_credits(request_id, buyer, msats, at_ms) VALUES (?, ?, ?, ?)",
-		c.RequestID, c.Buyer, msats, tx.now.UnixMilli())
+		c.RequestID, c.Buyer, msats, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record late money: %w", err)
 	}

@@ -168,7 +168,7 @@ type ledgerRow struct {
 
 func (tx *Tx) addLedger(r ledgerRow) error {
 	_, err := tx.Exec(`INSERT INTO ledger(day, request_id, provider, purpose, entry, reserved_msats, spent_msats, at_ms)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, r.day, r.requestID, r.provider, r.purpose, r.entry, r.reserved, r.spent, tx.now.UnixMilli())
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, r.day, r.requestID, r.provider, r.purpose, r.entry, r.reserved, r.spent, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
@@ -228,7 +228,7 @@ func (s *BuyerStore) resolve(ctx context.Context, requestID string, p payments.P
 
 		_, err = tx.Exec(`INSERT INTO purchase_payments(request_id, purpose, payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, at_ms, outpoints)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			requestID, string(purpose), p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, row.Blob(p.Preimage), p.FailureReason, tx.now.UnixMilli(), p.Outpoints)
+			requestID, string(purpose), p.Hash[:], string(p.State), p.AmountMsats, p.FeeMsats, row.Blob(p.Preimage), p.FailureReason, tx.Now().UnixMilli(), p.Outpoints)
 		if err != nil {
 			return fmt.Errorf("record payment: %w", err)
 		}

@@ -14,7 +14,7 @@ func (s *BuyerStore) AddOrder(ctx context.Context, wanted []byte, first buyer.Pu
 		if err := tx.addPurchase(first); err != nil {
 			return err
 		}
-		if _, err := tx.Exec("INSERT INTO orders(order_id, wanted, added_ms) VALUES (?, ?, ?)", first.RequestID, string(wanted), tx.now.UnixMilli()); err != nil {
+		if _, err := tx.Exec("INSERT INTO orders(order_id, wanted, added_ms) VALUES (?, ?, ?)", first.RequestID, string(wanted), tx.Now().UnixMilli()); err != nil {
 			return fmt.Errorf("add order: %w", err)
 		}
 		if _, err := tx.Exec("INSERT INTO open_orders(order_id) VALUES (?)", first.RequestID); err != nil {

@@ -18,7 +18,7 @@ func (s *BuyerStore) SetClosing(ctx context.Context, id string, event []byte) er
 			return err
 		}
 		_, err := tx.Exec("INSERT INTO panel_closings(panel_id, event, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-			id, event, tx.now.UnixMilli())
+			id, event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep closing: %w", err)
 		}
@@ -42,7 +42,7 @@ func (s *BuyerStore) SetReveal(ctx context.Context, requestID string, agreement 
 		}
 
 		_, err = tx.Exec("INSERT INTO panel_reveals(request_id, agreement_hash, event, at_ms) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-			requestID, agreement[:], event, tx.now.UnixMilli())
+			requestID, agreement[:], event, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("keep reveal: %w", err)
 		}
@@ -68,7 +68,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pa
 			return err
 		}
 		_, err = tx.Exec("INSERT INTO panel_decisions(panel_id, outcome, agreement_hash, reason, at_ms) VALUES (?, ?, ?, ?, ?)",
-			id, string(d.Outcome), row.BlobPtr(d.Agreement), d.Reason, tx.now.UnixMilli())
+			id, string(d.Outcome), row.BlobPtr(d.Agreement), d.Reason, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record decision: %w", err)
 		}
@@ -101,7 +101,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pa
 }
 
 func (tx *Tx) rule(requestID string, taken bool, why string) error {
-	_, err := tx.Exec("INSERT INTO panel_rulings(request_id, taken, why, at_ms) VALUES (?, ?, ?, ?)", requestID, taken, why, tx.now.UnixMilli())
+	_, err := tx.Exec("INSERT INTO panel_rulings(request_id, taken, why, at_ms) VALUES (?, ?, ?, ?)", requestID, taken, why, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record ruling: %w", err)
 	}
@@ -120,7 +120,7 @@ func (tx *Tx) dropSeat(d panel.Drop) error {
 		return err
 	}
 	_, err = tx.Exec("INSERT INTO purchase_cancels(request_id, event, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-		d.RequestID, d.Cancel, tx.now.UnixMilli())
+		d.RequestID, d.Cancel, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("keep cancellation: %w", err)
 	}

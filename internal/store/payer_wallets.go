@@ -49,7 +49,7 @@ func (s *BuyerStore) SetSent(ctx context.Context, requestID string, hash payment
 			return fmt.Errorf("purchase %s: %w", requestID, buyer.ErrNeverSent)
 		}
 
-		if _, err := tx.Exec("INSERT INTO sent_payments(payment_hash, at_ms) VALUES (?, ?)", hash[:], tx.now.UnixMilli()); err != nil {
+		if _, err := tx.Exec("INSERT INTO sent_payments(payment_hash, at_ms) VALUES (?, ?)", hash[:], tx.Now().UnixMilli()); err != nil {
 			return fmt.Errorf("record that a payment is sent: %w", err)
 		}
 

@@ -25,7 +25,7 @@ func (s *ProviderStore) UsePolicy(ctx context.Context, manifest []byte) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec("INSERT INTO policy_runs(digest, at_ms) VALUES (?, ?)", d[:], tx.now.UnixMilli())
+		_, err = tx.Exec("INSERT INTO policy_runs(digest, at_ms) VALUES (?, ?)", d[:], tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record policy: %w", err)
 		}

@@ -97,7 +97,7 @@ func (tx *Tx) enqueueAll(out []job.OutEvent) error {
 // PendingEvents lists queued events that some relay has yet to confirm.
 func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration, limit int) (list []job.Pending, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		pending, err := tx.Pending(tx.now.Add(-maxAge), limit)
+		pending, err := tx.Pending(tx.Now().Add(-maxAge), limit)
 		list = pendingOf(pending)
 		return err
 	})
@@ -108,7 +108,7 @@ func (s *ProviderStore) PendingEvents(ctx context.Context, maxAge time.Duration,
 func (s *ProviderStore) Unsent(ctx context.Context, maxAge time.Duration) (n int, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
 		err := tx.QueryRow(`SELECT count(*) FROM outbox_open p JOIN outbox_current c ON c.seq = p.seq
-			WHERE p.created_ms > ? AND c.oks < c.required_oks`, tx.now.Add(-maxAge).UnixMilli()).Scan(&n)
+			WHERE p.created_ms > ? AND c.oks < c.required_oks`, tx.Now().Add(-maxAge).UnixMilli()).Scan(&n)
 		if err != nil {
 			return fmt.Errorf("count unsent events: %w", err)
 		}
@@ -120,7 +120,7 @@ func (s *ProviderStore) Unsent(ctx context.Context, maxAge time.Duration) (n int
 // DueEvents lists the pending events that are to be offered again now.
 func (s *ProviderStore) DueEvents(ctx context.Context, maxAge time.Duration, limit int) (list []job.Pending, err error) {
 	err = s.view(ctx, func(tx *Tx) error {
-		due, err := tx.Due(tx.now.Add(-maxAge), limit)
+		due, err := tx.Due(tx.Now().Add(-maxAge), limit)
 		list = pendingOf(due)
 		return err
 	})

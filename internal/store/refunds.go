@@ -100,7 +100,7 @@ func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, att
 			return fmt.Errorf("refund of %s, attempt %d, has ended: %w", requestID, attempt, job.ErrConflict)
 		}
 
-		_, err = tx.Exec("INSERT INTO sent_refunds(request_id, attempt, at_ms) VALUES (?, ?, ?)", requestID, attempt, tx.now.UnixMilli())
+		_, err = tx.Exec("INSERT INTO sent_refunds(request_id, attempt, at_ms) VALUES (?, ?, ?)", requestID, attempt, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record that the refund is sent: %w", err)
 		}
@@ -129,7 +129,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end job
 
 		_, err = tx.Exec(`INSERT INTO refund_outcomes(request_id, attempt, buyer, state, fee_msats, unused_msats, preimage, outpoints, reason, at_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, requestID, end.Attempt, r.Buyer, string(end.State), end.FeeMsats, end.UnusedMsats,
-			row.Blob(end.Preimage), end.Outpoints, end.Reason, tx.now.UnixMilli())
+			row.Blob(end.Preimage), end.Outpoints, end.Reason, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record end of refund: %w", err)
 		}
@@ -168,7 +168,7 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r job.Refund) (attempt 
 			return tx.addRefund(&job.Credit{RequestID: r.RequestID, Buyer: r.Buyer, Refund: &r})
 		}
 		_, err = tx.Exec("INSERT INTO refund_retries(request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			r.RequestID, attempt, r.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.now.UnixMilli())
+			r.RequestID, attempt, r.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record refund: %w", err)
 		}
@@ -241,7 +241,7 @@ func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats in
 		}
 
 		_, err := tx.Exec("INSERT INTO write_offs(request_id, buyer, msats, note, at_ms) VALUES (?, ?, ?, ?, ?)",
-			requestID, buyer, msats, note, tx.now.UnixMilli())
+			requestID, buyer, msats, note, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("write off: %w", err)
 		}

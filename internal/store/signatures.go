@@ -16,7 +16,7 @@ func (s *ProviderStore) SetSignature(ctx context.Context, eventID, sig string) e
 			return row.NotFound(err, "queued event "+eventID)
 		}
 		_, err := tx.Exec("INSERT INTO event_signatures(event_id, sig, signed_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-			eventID, sig, tx.now.UnixMilli())
+			eventID, sig, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record signature: %w", err)
 		}

@@ -40,11 +40,9 @@ type Options struct {
 
 // Store is the node's open database. It is safe for concurrent use.
 type Store struct {
-	db  *sqlite.DB
-	now func() time.Time
-	log *slog.Logger
-
-	gather gather
+	file *sqlite.DB
+	db   *row.DB
+	log  *slog.Logger
 }
 
 // Open opens or creates the database in dir, which is made (0700) if missing.
@@ -63,14 +61,14 @@ func Open(ctx context.Context, dir string, opt Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Store{db: db, now: opt.Now, log: opt.Logger}
-	if k.log == nil {
-		k.log = slog.New(slog.DiscardHandler)
+
+	if opt.Now == nil {
+		opt.Now = time.Now
 	}
-	if k.now == nil {
-		k.now = time.Now
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
 	}
-	return k, nil
+	return &Store{file: db, db: row.NewDB(db, opt.Now), log: opt.Logger}, nil
 }
 
 // fileOptions are those of every store's file.
@@ -85,36 +83,42 @@ type Tx struct {
 	journal.Journal
 	contexts.Contexts
 	outbox.Outbox
-	now time.Time
 }
 
 // Update runs fn in a transaction that is durable, all of it, when Update
 // returns nil, and of which nothing is left otherwise. See sqlite.DB.Update for
 // what fn may do.
 func (k *Store) Update(ctx context.Context, fn func(tx *Tx) error) error {
-	return k.db.Update(ctx, func(tx *sqlite.Tx) error { return fn(k.tx(tx)) })
+	return k.db.Update(ctx, func(tx *row.Tx) error { return fn(newTx(tx)) })
 }
 
 // View runs fn on one consistent state.
 func (k *Store) View(ctx context.Context, fn func(tx *Tx) error) error {
-	return k.db.View(ctx, func(tx *sqlite.Tx) error { return fn(k.tx(tx)) })
+	return k.db.View(ctx, func(tx *row.Tx) error { return fn(newTx(tx)) })
 }
 
-func (k *Store) tx(tx *sqlite.Tx) *Tx {
-	rows := row.NewTx(tx, k.now())
-	j := journal.Journal{Tx: rows}
-	return &Tx{Tx: rows, Journal: j, Contexts: contexts.Contexts{Journal: j}, Outbox: outbox.Outbox{Tx: rows}, now: rows.Now()}
+func newTx(tx *row.Tx) *Tx {
+	return &Tx{Tx: tx, Journal: journal.Journal{Tx: tx}, Contexts: contexts.In(tx), Outbox: outbox.Outbox{Tx: tx}}
 }
+
+// PipelineLog is the log of a pipeline. A thread that has no record yet gets one under
+// profile.
+func (k *Store) PipelineLog(profile string) *journal.Log {
+	return journal.NewLog(k.db, profile, k.log)
+}
+
+// ContextStore is the store of segments.
+func (k *Store) ContextStore() contexts.Store { return contexts.NewStore(k.db) }
 
 // Err is not nil once a commit failed: the node must stop taking work and say
 // so (P17). It wraps sqlite.ErrReadOnly.
-func (k *Store) Err() error { return k.db.Err() }
+func (k *Store) Err() error { return k.file.Err() }
 
 // Stats counts updates and commits since Open.
-func (k *Store) Stats() sqlite.Stats { return k.db.Stats() }
+func (k *Store) Stats() sqlite.Stats { return k.file.Stats() }
 
 // Backup writes a checked copy of the database to dest while the node works.
-func (k *Store) Backup(ctx context.Context, dest string) error { return k.db.Backup(ctx, dest) }
+func (k *Store) Backup(ctx context.Context, dest string) error { return k.file.Backup(ctx, dest) }
 
 // Side is whose database one is: each role has one of its own.
 type Side string
@@ -140,7 +144,7 @@ func Restore(ctx context.Context, dir, backup string, side Side) (kept string, e
 }
 
 // Close waits for what has begun and closes the database.
-func (k *Store) Close() error { return k.db.Close() }
+func (k *Store) Close() error { return k.file.Close() }
 
 // Holds is [journal.Journal.Holds] in a transaction of its own.
 func (k *Store) Holds(ctx context.Context, session, ref string) (held bool, err error) {

@@ -4,6 +4,7 @@ package contexts
 
 import (
 	"database/sql"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,8 +15,19 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
+//go:embed schema.sql
+var tables string
+
+// Schema makes the tables of the area.
+func Schema() string {
+	return tables + row.AppendOnly("content_pins", "context_segments", "context_states")
+}
+
 // Contexts is a transaction as far as it is about the context of threads.
 type Contexts struct{ journal.Journal }
+
+// In is the transaction tx as Contexts.
+func In(tx *row.Tx) Contexts { return Contexts{journal.Journal{Tx: tx}} }
 
 // Bounds of a thread's context.
 const (

@@ -5,6 +5,7 @@ package journal
 
 import (
 	"database/sql"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,14 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
+
+//go:embed schema.sql
+var tables string
+
+// Schema makes the tables of the area.
+func Schema() string {
+	return tables + row.AppendOnly("threads", "thread_states", "audit", "directives", "correlation")
+}
 
 // Journal is a transaction as far as it is about what passed through the pipeline.
 type Journal struct{ *row.Tx }

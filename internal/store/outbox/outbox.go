@@ -5,6 +5,7 @@ package outbox
 import (
 	"bytes"
 	"database/sql"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,14 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
+
+//go:embed schema.sql
+var tables string
+
+// Schema makes the tables of the area.
+func Schema() string {
+	return tables + row.AppendOnly("outbox", "outbox_answers", "event_signatures")
+}
 
 // Outbox is a transaction as far as it is about events that are to be sent.
 type Outbox struct{ *row.Tx }

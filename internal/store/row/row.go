@@ -145,3 +145,15 @@ func NotFound(err error, what string) error {
 	}
 	return fmt.Errorf("read %s: %w", what, err)
 }
+
+// AppendOnly makes the triggers that refuse to change or delete a row of the tables.
+func AppendOnly(tables ...string) string {
+	var b strings.Builder
+	for _, t := range tables {
+		for _, verb := range []string{"UPDATE", "DELETE"} {
+			fmt.Fprintf(&b, "CREATE TRIGGER %s_no_%s BEFORE %s ON %s\nBEGIN SELECT RAISE(ABORT, '%s is append-only'); END;\n",
+				t, strings.ToLower(verb), verb, t, t)
+		}
+	}
+	return b.String()
+}

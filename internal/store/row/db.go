@@ -1,12 +1,46 @@
-package store
+package row
 
 import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
+
+// DB is the open database as each area stands on it. It is safe for concurrent use.
+type DB struct {
+	file   *sqlite.DB
+	now    func() time.Time
+	name   func(error) error
+	gather *gather
+}
+
+// NewDB is the database in file with the clock now.
+func NewDB(file *sqlite.DB, now func() time.Time) *DB {
+	return &DB{file: file, now: now, name: func(err error) error { return err }, gather: &gather{}}
+}
+
+// NameErrors is the same database, whose errors get the names that those know for whom
+// an area keeps something.
+func (db *DB) NameErrors(name func(error) error) *DB {
+	named := *db
+	named.name = name
+	return &named
+}
+
+// Update runs fn in a transaction that is durable, all of it, when Update
+// returns nil, and of which nothing is left otherwise. See [sqlite.DB.Update] for
+// what fn may do.
+func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.name(db.file.Update(ctx, func(tx *sqlite.Tx) error { return fn(NewTx(tx, db.now())) }))
+}
+
+// View runs fn on one consistent state.
+func (db *DB) View(ctx context.Context, fn func(tx *Tx) error) error {
+	return db.name(db.file.View(ctx, func(tx *sqlite.Tx) error { return fn(NewTx(tx, db.now())) }))
+}
 
 // errNotRun is what those hear whose leader did not return.
 var errNotRun = errors.New("the update that this one was part of did not return")
@@ -30,21 +64,22 @@ type gatherEnd struct {
 	undone bool
 }
 
-// updateGathered is Update for what is short and comes often. fn must not panic. It
-// may run on another goroutine, and once more if it was undone.
-func (k *Store) updateGathered(ctx context.Context, fn func(tx *Tx) error) error {
+// UpdateGathered is [DB.Update] for what is short and comes often. fn must not panic.
+// It may run on another goroutine, and once more if it was undone.
+func (db *DB) UpdateGathered(ctx context.Context, fn func(tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+
 	u := &gathered{fn: fn, done: make(chan gatherEnd, 1)}
-	if k.gather.add(u) {
-		k.runGathered()
+	if db.gather.add(u) {
+		db.runGathered()
 	}
 	end := <-u.done
 	if end.undone {
-		return k.Update(context.WithoutCancel(ctx), fn)
+		return db.Update(context.WithoutCancel(ctx), fn)
 	}
-	return end.err
+	return db.name(end.err)
 }
 
 // add reports whether u is to lead.
@@ -65,7 +100,7 @@ func (g *gather) take() []*gathered {
 }
 
 // runGathered is one update with all that wait when its turn has come.
-func (k *Store) runGathered() {
+func (db *DB) runGathered() {
 	var (
 		all    []*gathered
 		failed bool
@@ -73,17 +108,17 @@ func (k *Store) runGathered() {
 	)
 	defer func() {
 		if all == nil { // its turn never came
-			all = k.gather.take()
+			all = db.gather.take()
 		}
 		for _, u := range all {
 			u.done <- end
 		}
 	}()
 
-	err := k.db.Update(context.Background(), func(tx *sqlite.Tx) error {
-		all = k.gather.take()
+	err := db.file.Update(context.Background(), func(tx *sqlite.Tx) error {
+		all = db.gather.take()
 		for _, u := range all {
-			if err := u.fn(k.tx(tx)); err != nil {
+			if err := u.fn(NewTx(tx, db.now())); err != nil {
 				failed = true
 				return err
 			}
