@@ -12,30 +12,36 @@ import (
 	"github.com/lightwork-market/lightwork/provider"
 )
 
-// admissionFile holds a word while no new jobs are taken, so that it counts for
-// a provider that runs and for one that is started later.
-func (c *Node) admissionFile() string { return filepath.Join(c.DataDir("provider"), "admission") }
+// Admission is whether the provider takes new jobs. Its file holds a word while it
+// takes none, so that the word counts for a provider that runs and for one that is
+// started later.
+type Admission struct{ file string }
 
-// Admission reads the operator's word; what cannot be read takes no jobs.
-func (c *Node) Admission() provider.Admission {
-	a, _ := c.readAdmission()
-	return a
+// Admission says whether the provider of this node takes jobs.
+func (c *Node) Admission() Admission {
+	return Admission{filepath.Join(c.DataDir("provider"), "admission")}
+}
+
+// Word is the operator's word; what cannot be read takes no jobs.
+func (a Admission) Word() provider.Admission {
+	word, _ := a.read()
+	return word
 }
 
 // drainBy is when a provider that drains ends whatever is open; zero: never.
-func (c *Node) drainBy() time.Time {
-	_, by := c.readAdmission()
+func (a Admission) drainBy() time.Time {
+	_, by := a.read()
 	return by
 }
 
-// pause writes that no jobs are taken, and why; the operator's resume ends it.
-func (c *Node) pause(why string) error {
-	return c.writeAdmission(string(provider.AdmissionPaused) + " " + why)
+// pause writes that no jobs are taken, and why, until the operator resumes.
+func (a Admission) pause(why string) error {
+	return a.write(string(provider.AdmissionPaused) + " " + why)
 }
 
 // PausedWhy is the reason that the node itself paused for, "" where its operator did.
-func (c *Node) PausedWhy() string {
-	text, _ := os.ReadFile(c.admissionFile())
+func (a Admission) PausedWhy() string {
+	text, _ := os.ReadFile(a.file)
 	why, _ := strings.CutPrefix(strings.TrimSpace(string(text)), string(provider.AdmissionPaused)+" ")
 	if why == strings.TrimSpace(string(text)) {
 		return ""
@@ -43,8 +49,8 @@ func (c *Node) PausedWhy() string {
 	return why
 }
 
-func (c *Node) readAdmission() (provider.Admission, time.Time) {
-	text, err := os.ReadFile(c.admissionFile())
+func (a Admission) read() (provider.Admission, time.Time) {
+	text, err := os.ReadFile(a.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return provider.AdmissionOpen, time.Time{}
 	}
@@ -59,33 +65,31 @@ func (c *Node) readAdmission() (provider.Admission, time.Time) {
 	return provider.AdmissionDraining, by
 }
 
-// SetAdmission writes the word, and by when a provider that drains has to end;
+// Set writes the word, and by when a provider that drains has to end;
 // zero: when nothing is open.
-func (c *Node) SetAdmission(a provider.Admission, by time.Time) error {
-	name := c.admissionFile()
-	if a == provider.AdmissionOpen {
-		err := os.Remove(name)
+func (a Admission) Set(word provider.Admission, by time.Time) error {
+	if word == provider.AdmissionOpen {
+		err := os.Remove(a.file)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	}
 
-	text := string(a)
+	text := string(word)
 	if !by.IsZero() {
 		text += " " + by.UTC().Format(time.RFC3339)
 	}
-	return c.writeAdmission(text)
+	return a.write(text)
 }
 
-func (c *Node) writeAdmission(text string) error {
-	name := c.admissionFile()
-	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+func (a Admission) write(text string) error {
+	if err := os.MkdirAll(filepath.Dir(a.file), 0o700); err != nil {
 		return err
 	}
 	// Whole or not at all: it is read at any time.
-	if err := os.WriteFile(name+".new", []byte(text+"\n"), 0o600); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	if err := os.WriteFile(a.file+".new", []byte(text+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", a.file, err)
 	}
-	return os.Rename(name+".new", name)
+	return os.Rename(a.file+".new", a.file)
 }

@@ -14,57 +14,20 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/advice"
-	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/organisms"
 	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
-// AgentDir is where a provider keeps approvals and logs of its agents.
-func (c *Node) AgentDir(part string) string {
-	return filepath.Join(c.DataDir("provider"), "agents", part)
-}
-
-// ControlSocket is where a running provider answers its operator.
-func (c *Node) ControlSocket() string {
-	return filepath.Join(socketDir(c.DataDir("provider")), "control")
-}
-
-// installed are the agents of the configuration.
-func (c *Node) installed() ([]host.Installed, error) {
-	var all []host.Installed
-	for _, a := range c.Agents {
-		dir, err := filepath.Abs(c.Path(a.Dir))
-		if err != nil {
-			return nil, err
-		}
-		in := host.Installed{Dir: dir, Tools: a.Tools, UID: a.UID, GID: a.GID, Manual: a.Manual, Unconfined: a.Unconfined}
-		in.Read = append(in.Read, display.Self()) // scripts that end in "lightwork agent ..."
-		for _, p := range a.Read {
-			in.Read = append(in.Read, c.Path(p))
-		}
-
-		for _, name := range a.EnvFrom {
-			if value, ok := os.LookupEnv(name); ok {
-				in.Env = append(in.Env, name+"="+value)
-			}
-		}
-
-		all = append(all, in)
-	}
-
-	return all, nil
-}
-
 // openHost prepares the agents of a node: supervisor, approvals, logs. close
 // ends every agent.
 func openHost(ctx context.Context, c *Node, k *store.Store, people *organisms.Runtime, desk *debtDesk, log *slog.Logger) (_ *host.Host, _ *supervisor.Supervisor, closeAll func(context.Context) error, err error) {
-	approvals, err := manifest.OpenApprovals(c.AgentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(AgentsOf(c).Dir("approvals"))
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	logs, err := host.OpenLogs(c.AgentDir("logs"), log)
+	logs, err := host.OpenLogs(AgentsOf(c).Dir("logs"), log)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -75,7 +38,7 @@ func openHost(ctx context.Context, c *Node, k *store.Store, people *organisms.Ru
 		}
 	}()
 
-	installed, err := c.installed()
+	installed, err := AgentsOf(c).folders()
 	if err != nil {
 		return nil, nil, nil, err
 	}

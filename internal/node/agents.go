@@ -15,12 +15,18 @@ import (
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 )
 
-// FindAgent resolves an id, or a folder, to one agent of the configuration or
+// Agents are the agents of a node: those of its configuration, and as they run.
+type Agents struct{ c *Node }
+
+// AgentsOf are the agents of a node.
+func AgentsOf(c *Node) Agents { return Agents{c} }
+
+// Find resolves an id, or a folder, to one agent of the configuration or
 // of the disk.
-func (c *Node) FindAgent(name string) (dir string, m *manifest.Manifest, err error) {
+func (a Agents) Find(name string) (dir string, m *manifest.Manifest, err error) {
 	dirs := []string{}
-	for _, a := range c.Agents {
-		dirs = append(dirs, c.Path(a.Dir))
+	for _, in := range a.c.Agents {
+		dirs = append(dirs, a.c.Path(in.Dir))
 	}
 	if st, statErr := os.Stat(name); statErr == nil && st.IsDir() {
 		dirs = append([]string{name}, dirs...)
@@ -43,11 +49,11 @@ func (c *Node) FindAgent(name string) (dir string, m *manifest.Manifest, err err
 	return "", nil, advice.Usage("name the agent's folder, or its id if it is configured under agents", "no agent %q", name)
 }
 
-// Tools are the slots that the configuration gives an agent's folder.
-func (c *Node) Tools(dir string) []string {
-	for _, a := range c.Agents {
-		if abs, err := filepath.Abs(c.Path(a.Dir)); err == nil && abs == dir {
-			return slices.Clone(a.Tools)
+// Slots are the tools that the configuration gives an agent's folder.
+func (a Agents) Slots(dir string) []string {
+	for _, in := range a.c.Agents {
+		if abs, err := filepath.Abs(a.c.Path(in.Dir)); err == nil && abs == dir {
+			return slices.Clone(in.Tools)
 		}
 	}
 	return nil
@@ -58,21 +64,21 @@ func NotTwice(id, reason string) string {
 	return display.Printable(strings.TrimPrefix(reason, "agent "+id+": "))
 }
 
-// Agents asks the running node, or reads the manifests.
-func Agents(ctx context.Context, c *Node) ([]host.Status, error) {
-	node, err := host.Dial(ctx, c.ControlSocket())
+// List asks the running node, or reads the manifests.
+func (a Agents) List(ctx context.Context) ([]host.Status, error) {
+	node, err := host.Dial(ctx, a.c.controlSocket())
 	if err == nil {
 		return node.Agents(ctx)
 	}
 	if !errors.Is(err, host.ErrNoNode) {
 		return nil, err
 	}
-	return c.AgentsInstalled()
+	return a.Installed()
 }
 
-// AgentsInstalled reads the manifests of the configured agents.
-func (c *Node) AgentsInstalled() ([]host.Status, error) {
-	builtIn, err := builtin.BuiltIn(c.Config, c.Level)
+// Installed reads the manifests of the configured agents.
+func (a Agents) Installed() ([]host.Status, error) {
+	builtIn, err := builtin.BuiltIn(a.c.Config, a.c.Level)
 	if err != nil {
 		return nil, err
 	}
@@ -84,12 +90,12 @@ func (c *Node) AgentsInstalled() ([]host.Status, error) {
 		})
 	}
 
-	installed, err := c.installed()
+	installed, err := a.folders()
 	if err != nil {
 		return nil, err
 	}
 
-	approvals := manifest.At(c.AgentDir("approvals"))
+	approvals := manifest.At(a.Dir("approvals"))
 	for _, in := range installed {
 		st := host.Status{Dir: in.Dir, State: host.StateNotStarted, Tools: append([]string{}, in.Tools...), Missing: []string{}}
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
@@ -117,17 +123,17 @@ func Contains(list []string, p string) bool {
 }
 
 // Dial reaches the node that runs on this configuration.
-func Dial(ctx context.Context, c *Node) (*host.Client, error) {
-	node, err := host.Dial(ctx, c.ControlSocket())
+func (a Agents) Dial(ctx context.Context) (*host.Client, error) {
+	node, err := host.Dial(ctx, a.c.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
 		return nil, advice.Hint(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
 	}
 	return node, err
 }
 
-// RunningAgents are the agents of the running node, by id; nil without a node.
-func RunningAgents(ctx context.Context, c *Node) (map[string]host.Status, error) {
-	node, err := host.Dial(ctx, c.ControlSocket())
+// Running are the agents of the running node, by id; nil without a node.
+func (a Agents) Running(ctx context.Context) (map[string]host.Status, error) {
+	node, err := host.Dial(ctx, a.c.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
 		return nil, nil
 	}
@@ -140,8 +146,74 @@ func RunningAgents(ctx context.Context, c *Node) (map[string]host.Status, error)
 		return nil, err
 	}
 	running := map[string]host.Status{}
-	for _, a := range list {
-		running[a.ID] = a
+	for _, st := range list {
+		running[st.ID] = st
 	}
 	return running, nil
+}
+
+// Dir is where a provider keeps approvals and logs of its agents.
+func (a Agents) Dir(part string) string {
+	return filepath.Join(a.c.DataDir("provider"), "agents", part)
+}
+
+// controlSocket is where a running provider answers its operator.
+func (c *Node) controlSocket() string {
+	return filepath.Join(socketDir(c.DataDir("provider")), "control")
+}
+
+// folders are those of the configuration, with what it gives each agent.
+func (a Agents) folders() ([]host.Installed, error) {
+	var all []host.Installed
+	for _, one := range a.c.Agents {
+		dir, err := filepath.Abs(a.c.Path(one.Dir))
+		if err != nil {
+			return nil, err
+		}
+		in := host.Installed{Dir: dir, Tools: one.Tools, UID: one.UID, GID: one.GID, Manual: one.Manual, Unconfined: one.Unconfined}
+		in.Read = append(in.Read, display.Self()) // scripts that end in "lightwork agent ..."
+		for _, p := range one.Read {
+			in.Read = append(in.Read, a.c.Path(p))
+		}
+
+		for _, name := range one.EnvFrom {
+			if value, ok := os.LookupEnv(name); ok {
+				in.Env = append(in.Env, name+"="+value)
+			}
+		}
+
+		all = append(all, in)
+	}
+
+	return all, nil
+}
+
+// allSlots are the tools that the configuration declares, as AGENT/TOOL.
+func (a Agents) allSlots() (all []string, err error) {
+	installed, err := a.folders()
+	if err != nil {
+		return nil, err
+	}
+	builtIn, err := builtin.BuiltIn(a.c.Config, a.c.Level)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, in := range installed {
+		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
+		if err != nil {
+			return nil, advice.Usage("docs/build-agents/agents.md says what the file must hold", "%s: %w", in.Dir, err)
+		}
+		for _, tool := range in.Tools {
+			all = append(all, m.ID+"/"+tool)
+		}
+	}
+
+	for _, spec := range builtIn {
+		for _, tool := range spec.Tools {
+			all = append(all, spec.ID+"/"+tool)
+		}
+	}
+
+	return all, nil
 }

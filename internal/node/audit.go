@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/internal/store"
@@ -68,6 +70,21 @@ func (t *auditTrail) serve() {
 			t.log.Error("audit lines lost", "lines", len(batch), "err", err)
 		}
 	}
+}
+
+// AuditLine is a line of the audit trail. It holds no payload and no secret.
+type AuditLine struct {
+	At      time.Time
+	Event   string // what happened
+	Subject string // to what: an agent, a request, a thread
+	Details json.RawMessage
+}
+
+// Call is what a line about a call of an agent says of it; lines of other kinds have
+// other details.
+func (l AuditLine) Call() (m AuditMeta) {
+	_ = json.Unmarshal(l.Details, &m)
+	return m
 }
 
 // AuditMeta is what an audit line of an agent says beside its type.

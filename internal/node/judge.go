@@ -10,15 +10,15 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
-// judge asks the running node's organism; nil where none is configured.
-func (c *Node) judge() func(ctx context.Context, question string) (string, error) {
+// judgeOf asks the running node's organism; nil where none is configured.
+func judgeOf(c *Node) func(ctx context.Context, question string) (string, error) {
 	j := c.Buyer.Judge
 	if j.Listener == "" {
 		return nil
 	}
 
 	return func(ctx context.Context, question string) (string, error) {
-		node, err := Dial(ctx, c)
+		node, err := AgentsOf(c).Dial(ctx)
 		if err != nil {
 			return "", err
 		}
@@ -34,11 +34,11 @@ func (c *Node) judge() func(ctx context.Context, question string) (string, error
 	}
 }
 
-// JudgeReady says, before anybody is asked for anything, what the judge lacks.
-func (c *Node) judgeReady(ctx context.Context) error {
-	if c.judge() == nil {
+// judgeReady says, before anybody is asked for anything, what the judge lacks.
+func judgeReady(ctx context.Context, c *Node) error {
+	if judgeOf(c) == nil {
 		return advice.Usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; --adjudicate merge needs none", "%w", panel.ErrNoJudge)
 	}
-	_, err := Dial(ctx, c)
+	_, err := AgentsOf(c).Dial(ctx)
 	return err
 }

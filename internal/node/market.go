@@ -34,36 +34,42 @@ func newMarket(c *config.Config, signer relay.Signer, quorum int, log *slog.Logg
 	return m, nil
 }
 
-// onMarket signs as a role and connects the relays while do runs. An event counts as
+// Market is the market that a node speaks to, without a purchase or a sale.
+type Market struct{ c *Node }
+
+// Market is that of this node's relays.
+func (c *Node) Market() Market { return Market{c} }
+
+// on signs as a role and connects the relays while do runs. An event counts as
 // published once quorum relays took it.
-func (c *Node) onMarket(ctx context.Context, role string, quorum int, do func(context.Context, keys.Signer, *exchange.Market) error) error {
-	key, err := keys.Open(c.Config, role, c.log)
+func (m Market) on(ctx context.Context, role string, quorum int, do func(context.Context, keys.Signer, *exchange.Market) error) error {
+	key, err := keys.Open(m.c.Config, role, m.c.log)
 	if err != nil {
 		return err
 	}
-	m, err := newMarket(c.Config, key, quorum, c.log)
+	market, err := newMarket(m.c.Config, key, quorum, m.c.log)
 	if err != nil {
 		return err
 	}
 
 	serve, stop := context.WithCancel(ctx)
 	var pool errgroup.Group
-	pool.Go(func() error { return m.Serve(serve) })
+	pool.Go(func() error { return market.Serve(serve) })
 	pool.Go(func() error { return key.Serve(serve) })
-	err = do(ctx, key, m)
+	err = do(ctx, key, market)
 	stop()
 	return cmp.Or(err, pool.Wait())
 }
 
 // Discover looks for providers of a job type, or of any for "". It opens no wallet, and
 // reads what was bought before beside a running purchase too.
-func (c *Node) Discover(ctx context.Context, schema string) (found []buyer.Found, err error) {
-	history, err := c.history(ctx)
+func (m Market) Discover(ctx context.Context, schema string) (found []buyer.Found, err error) {
+	history, err := m.c.Databases().history(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = c.onMarket(ctx, "buyer", 1, func(ctx context.Context, key keys.Signer, m *exchange.Market) (err error) {
-		found, err = buyer.Scout{Market: m, Key: key.PublicKey(), History: history}.Find(ctx, schema, "")
+	err = m.on(ctx, "buyer", 1, func(ctx context.Context, key keys.Signer, market *exchange.Market) (err error) {
+		found, err = buyer.Scout{Market: market, Key: key.PublicKey(), History: history}.Find(ctx, schema, "")
 		return advice.Hint(err, "lightwork doctor checks the relays")
 	})
 	return found, err
@@ -71,8 +77,8 @@ func (c *Node) Discover(ctx context.Context, schema string) (found []buyer.Found
 
 // Publish signs an event as a role and says what each relay answered. event is told the
 // role's public key; nothing is published if check refuses what was signed.
-func (c *Node) Publish(ctx context.Context, role string, event func(key string) (nostr.Event, error), check func(nostr.Event) error) (ev nostr.Event, acks []provider.Ack, err error) {
-	err = c.onMarket(ctx, role, len(c.Relays), func(ctx context.Context, key keys.Signer, m *exchange.Market) (err error) {
+func (m Market) Publish(ctx context.Context, role string, event func(key string) (nostr.Event, error), check func(nostr.Event) error) (ev nostr.Event, acks []provider.Ack, err error) {
+	err = m.on(ctx, role, len(m.c.Relays), func(ctx context.Context, key keys.Signer, market *exchange.Market) (err error) {
 		if ev, err = event(key.PublicKey()); err != nil {
 			return err
 		}
@@ -82,7 +88,7 @@ func (c *Node) Publish(ctx context.Context, role string, event func(key string) 
 		if err := check(ev); err != nil {
 			return fmt.Errorf("nothing is published: %w", err)
 		}
-		acks = m.Publish(ctx, ev)
+		acks = market.Publish(ctx, ev)
 		return nil
 	})
 	return ev, acks, err
@@ -91,8 +97,8 @@ func (c *Node) Publish(ctx context.Context, role string, event func(key string) 
 // Retire takes the provider's announcement back. A provider that runs would announce
 // itself again: its database must not be in use. It says how many jobs are open before
 // it asks the relays.
-func (c *Node) Retire(ctx context.Context, unfinished func(jobs int)) (acks []provider.Ack, err error) {
-	k, err := store.Open(ctx, c.DataDir("provider"), store.Options{Logger: c.log})
+func (m Market) Retire(ctx context.Context, unfinished func(jobs int)) (acks []provider.Ack, err error) {
+	k, err := store.Open(ctx, m.c.DataDir("provider"), store.Options{Logger: m.c.log})
 	if err != nil {
 		return nil, advice.Hint(err, "stop lightwork provider run first: it would announce itself again")
 	}
@@ -102,16 +108,16 @@ func (c *Node) Retire(ctx context.Context, unfinished func(jobs int)) (acks []pr
 	}
 
 	unfinished(len(open))
-	err = c.onMarket(ctx, "provider", len(c.Relays), func(ctx context.Context, key keys.Signer, m *exchange.Market) (err error) {
-		acks, err = provider.Retire(ctx, key, m, "")
+	err = m.on(ctx, "provider", len(m.c.Relays), func(ctx context.Context, key keys.Signer, market *exchange.Market) (err error) {
+		acks, err = provider.Retire(ctx, key, market, "")
 		return err
 	})
 	return acks, err
 }
 
 // Names asks domains; what they say is kept with the buyer's data.
-func (c *Node) Names() *nip05.Verifier {
+func (m Market) Names() *nip05.Verifier {
 	return nip05.New(nip05.Config{
-		Client: relay.NewPublicClient(wallets.AddressDial), CacheFile: filepath.Join(c.DataDir("buyer"), "nip05.json"),
+		Client: relay.NewPublicClient(wallets.AddressDial), CacheFile: filepath.Join(m.c.DataDir("buyer"), "nip05.json"),
 	})
 }

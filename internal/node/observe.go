@@ -46,9 +46,9 @@ func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Ma
 		Relays: m.Pool.Status, Agents: sup.Status, Offers: offers, Outbox: store.PendingCount,
 	}
 	cfg.Admission = func() string {
-		switch c.Admission() {
+		switch c.Admission().Word() {
 		case provider.AdmissionPaused:
-			if why := c.PausedWhy(); why != "" {
+			if why := c.Admission().PausedWhy(); why != "" {
 				return why + "; stop one of the two, then lightwork provider resume takes jobs again"
 			}
 			return "paused; lightwork provider resume takes jobs again"

@@ -41,7 +41,7 @@ func providerConfigOf(c *Node, key keys.Signer, k *store.Store, m *exchange.Mark
 			Name: c.Node.Name, About: c.Provider.About, Picture: c.Provider.Picture, Website: c.Provider.Website,
 			LUD16: c.Provider.LUD16, NIP05: c.Provider.NIP05, Producer: "lightwork@" + c.Version, Models: c.models(),
 		},
-		Access: c.Access(), Admission: c.Admission, Pause: c.pause, DrainBy: c.drainBy,
+		Access: c.Access(), Admission: c.Admission().Word, Pause: c.Admission().pause, DrainBy: c.Admission().drainBy,
 		Limits: c.Provider.Limits.Provider(),
 	}
 	cfg.Limits.MemoryMB, cfg.Limits.CPUs = hostMemoryMB()/2, float64(runtime.NumCPU())

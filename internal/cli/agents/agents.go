@@ -51,7 +51,7 @@ func (c agentsListCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 	if err != nil {
 		return err
 	}
-	list, err := node.Agents(ctx, conf)
+	list, err := node.AgentsOf(conf).List(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,14 +123,14 @@ func (c agentsShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	dir, m, err := conf.FindAgent(c.Agent)
+	dir, m, err := node.AgentsOf(conf).Find(c.Agent)
 	if err != nil {
 		return err
 	}
 	v := agentView{
-		Manifest: m, Dir: dir, ManifestHash: m.Hash, PermissionsHash: m.PermissionsHash, Slots: append([]string{}, conf.Tools(dir)...),
+		Manifest: m, Dir: dir, ManifestHash: m.Hash, PermissionsHash: m.PermissionsHash, Slots: append([]string{}, node.AgentsOf(conf).Slots(dir)...),
 	}
-	approvals := manifest.At(conf.AgentDir("approvals"))
+	approvals := manifest.At(node.AgentsOf(conf).Dir("approvals"))
 	if ap, err := approvals.Get(m.ID); err == nil {
 		v.Approval = &ap
 	}
@@ -180,7 +180,7 @@ func steer(ctx context.Context, s *app.Streams, g *app.Globals, id, action, done
 	if err != nil {
 		return err
 	}
-	daemon, err := node.Dial(ctx, conf)
+	daemon, err := node.AgentsOf(conf).Dial(ctx)
 	if err != nil {
 		return err
 	}
@@ -232,9 +232,9 @@ func (c agentsLogsCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	files, err := host.Runs(conf.AgentDir("logs"), c.Agent)
+	files, err := host.Runs(node.AgentsOf(conf).Dir("logs"), c.Agent)
 	if err != nil || len(files) == 0 {
-		if _, _, unknown := conf.FindAgent(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
+		if _, _, unknown := node.AgentsOf(conf).Find(c.Agent); unknown != nil && !strings.HasPrefix(c.Agent, "com.lightwork.") {
 			return unknown
 		}
 		fmt.Fprintf(s.Err, "lightwork: %s has printed nothing\n", c.Agent)

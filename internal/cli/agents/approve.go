@@ -29,7 +29,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
-	dir, m, err := conf.FindAgent(c.Agent)
+	dir, m, err := node.AgentsOf(conf).Find(c.Agent)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if c.All {
 		granted = m.Permissions
 	}
-	approvals, err := manifest.OpenApprovals(conf.AgentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(node.AgentsOf(conf).Dir("approvals"))
 	if err != nil {
 		return err
 	}
@@ -64,12 +64,12 @@ func (c agentsApproveCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if lacks {
 		fmt.Fprintln(s.Err, "lightwork: it runs without what is not granted; approve it with --permission P or --all to grant more")
 	}
-	if conf.Tools(dir) == nil {
+	if node.AgentsOf(conf).Slots(dir) == nil {
 		fmt.Fprintf(s.Err, "lightwork: the configuration does not name it yet; add\n  agents:\n    - dir: %s\n      tools: [NAME, ...]\n", dir)
 		return nil
 	}
 
-	running, err := node.RunningAgents(ctx, conf)
+	running, err := node.AgentsOf(conf).Running(ctx)
 	_, known := running[m.ID]
 	switch {
 	case err != nil, running == nil:
@@ -93,7 +93,7 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err != nil {
 		return err
 	}
-	approvals, err := manifest.OpenApprovals(conf.AgentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(node.AgentsOf(conf).Dir("approvals"))
 	if err != nil {
 		return err
 	}
@@ -102,14 +102,14 @@ func (c agentsRevokeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	}
 
 	fmt.Fprintf(s.Out, "%s is not approved\n", c.Agent)
-	node, err := host.Dial(ctx, conf.ControlSocket())
+	daemon, err := node.AgentsOf(conf).Dial(ctx)
 	if errors.Is(err, host.ErrNoNode) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if err := node.Steer(ctx, c.Agent, "stop"); err != nil {
+	if err := daemon.Steer(ctx, c.Agent, "stop"); err != nil {
 		return fmt.Errorf("stop it in the running node: %w", err)
 	}
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 type agentsAuditCmd struct {
@@ -32,22 +31,21 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err != nil {
 		return err
 	}
-	lines, err := conf.LastAudit(ctx, c.Agent, c.Lines)
+	lines, err := conf.Databases().LastAudit(ctx, c.Agent, c.Lines)
 	if err != nil {
 		return err
 	}
 	if c.JSON {
 		views := []auditView{}
 		for _, l := range lines {
-			views = append(views, auditView{l.At, l.EventType, l.Subject, l.Metadata})
+			views = append(views, auditView(l))
 		}
 		return app.PrintJSON(s.Out, views)
 	}
 
 	w := app.NewTable(s.Out)
 	for _, l := range lines {
-		var m node.AuditMeta
-		_ = json.Unmarshal(l.Metadata, &m) // lines of other kinds have other details
+		m := l.Call()
 		var details []string
 		for _, d := range []struct{ name, value string }{
 			{"tool", m.Tool}, {"request", display.Short(m.RequestID)}, {"directive", m.Directive}, {"code", m.Code}, {"", m.Reason},
@@ -56,7 +54,7 @@ func (c agentsAuditCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 				details = append(details, strings.TrimSpace(d.name+" "+d.value))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.EventType, display.Printable(l.Subject), display.Printable(strings.Join(details, ", ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", l.At.Local().Format(time.DateTime), l.Event, display.Printable(l.Subject), display.Printable(strings.Join(details, ", ")))
 	}
 
 	return w.Flush()

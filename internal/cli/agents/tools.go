@@ -67,7 +67,7 @@ func toolsOf(ctx context.Context, s *app.Streams, g *app.Globals) ([]supervisor.
 	if err != nil {
 		return nil, err
 	}
-	daemon, err := node.Dial(ctx, conf)
+	daemon, err := node.AgentsOf(conf).Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func callNode(ctx context.Context, s *app.Streams, g *app.Globals, req host.Call
 	if err != nil {
 		return nil, err
 	}
-	daemon, err := node.Dial(ctx, conf)
+	daemon, err := node.AgentsOf(conf).Dial(ctx)
 	if err != nil {
 		return nil, err
 	}

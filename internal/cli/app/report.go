@@ -10,20 +10,17 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/display"
-	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // databaseSteps are the hints for a database that cannot be used. They come before
 // any other: a command that cannot read a database may take it for missing.
-var databaseSteps = []struct {
-	is   func(error) bool
-	hint string
-}{
-	{isError(sqlite.ErrTooOld), "lightwork provider run brings the provider's up to date, lightwork buyer resume the buyer's; lightwork backup copies it as it is before that"},
-	{isError(sqlite.ErrUnreleased), "finish its jobs and take its money out with the program that made it; lightwork backup keeps a copy; then name a new folder as node.data_dir"},
-	{isError(sqlite.ErrTooNew), "start the newer program again; to go back, lightwork restore a backup from before the upgrade"},
-	{sqlite.IsFull, "the disk is full: make room and run it again; nothing is half written"},
-	{sqlite.IsDamaged, "the file is damaged: keep a copy of it, then lightwork restore --role ROLE --from FILE puts a backup in its place"},
+var databaseSteps = map[node.Fault]string{
+	node.TooOld:     "lightwork provider run brings the provider's up to date, lightwork buyer resume the buyer's; lightwork backup copies it as it is before that",
+	node.Unreleased: "finish its jobs and take its money out with the program that made it; lightwork backup keeps a copy; then name a new folder as node.data_dir",
+	node.TooNew:     "start the newer program again; to go back, lightwork restore a backup from before the upgrade",
+	node.DiskFull:   "the disk is full: make room and run it again; nothing is half written",
+	node.Damaged:    "the file is damaged: keep a copy of it, then lightwork restore --role ROLE --from FILE puts a backup in its place",
 }
 
 // nextSteps are the hints for errors of the packages below, which know no command.
@@ -53,16 +50,15 @@ func isPermission(err error) bool {
 
 // hintFor is the next step after an error that has, or has not, a hint of its own.
 func hintFor(err error, own string) string {
-	for _, step := range databaseSteps {
-		if step.is(err) {
-			return step.hint
-		}
+	fault := node.FaultOf(err)
+	if step := databaseSteps[fault]; step != "" {
+		return step
 	}
 
 	switch {
 	case own != "":
 		return own
-	case errors.Is(err, sqlite.ErrLocked):
+	case fault == node.InUse:
 		return "it runs already: one process at a time writes there"
 	case isPermission(err):
 		return advice.OtherUser

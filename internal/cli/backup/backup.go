@@ -25,7 +25,7 @@ func (c Cmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if _, err := os.Lstat(c.Out); err == nil {
 		return advice.Usage("name a new file", "--out: %s exists", c.Out)
 	}
-	if err := conf.Backup(ctx, c.Role, c.Out); err != nil {
+	if err := conf.Databases().Backup(ctx, c.Role, c.Out); err != nil {
 		return err
 	}
 

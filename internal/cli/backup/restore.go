@@ -19,7 +19,7 @@ func (c RestoreCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) err
 	if err != nil {
 		return err
 	}
-	kept, err := conf.Restore(ctx, c.Role, c.From)
+	kept, err := conf.Databases().Restore(ctx, c.Role, c.From)
 	if err != nil {
 		return err
 	}

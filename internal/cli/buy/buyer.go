@@ -121,7 +121,7 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if strings.HasPrefix(b.ID, panel.Prefix) && !b.WalletLost {
 			return b.panel(ctx, s, n)
 		}
-		p, err := purchase.Find(ctx, n.Store, b.ID)
+		p, err := purchase.Find(ctx, n.Purchases, b.ID)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		}
 
 		fmt.Fprintln(s.Err, "lightwork: asked the provider to stop", display.Short(p.RequestID))
-		p, err = n.Store.Purchase(ctx, p.RequestID)
+		p, err = n.Purchases.Purchase(ctx, p.RequestID)
 		if err != nil || p.State.Terminal() {
 			return err
 		}
@@ -160,7 +160,7 @@ func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globa
 		return err
 	}
 
-	p, err := n.Store.Purchase(ctx, p.RequestID)
+	p, err := n.Purchases.Purchase(ctx, p.RequestID)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globa
 // outcome is what following a purchase says, but for one that ends as it was
 // asked to: that is no failure.
 func (b buyerCancelCmd) outcome(ctx context.Context, s *app.Streams, n *node.Buyer, id string, followed error) error {
-	p, err := n.Store.Purchase(context.WithoutCancel(ctx), id)
+	p, err := n.Purchases.Purchase(context.WithoutCancel(ctx), id)
 	if err != nil || p.State != buyer.StateCanceled {
 		return followed
 	}
@@ -185,7 +185,7 @@ func (b buyerCancelCmd) outcome(ctx context.Context, s *app.Streams, n *node.Buy
 }
 
 func (b buyerCancelCmd) panel(ctx context.Context, s *app.Streams, n *node.Buyer) error {
-	p, err := panel.Find(ctx, n.Store, b.ID)
+	p, err := panel.Find(ctx, n.Purchases, b.ID)
 	if err != nil {
 		return err
 	}

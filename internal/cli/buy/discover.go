@@ -38,7 +38,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
-	found, err := c.Discover(ctx, b.Schema)
+	found, err := c.Market().Discover(ctx, b.Schema)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (b buyerDiscoverCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	for i, f := range found {
 		list[i] = f.Listing
 	}
-	names := b.of(ctx, c.Names(), list)
+	names := b.of(ctx, c.Market().Names(), list)
 	views := make([]foundView, len(found))
 	for i, f := range found {
 		views[i] = foundView{f, nameOf(f.Listing, names)}

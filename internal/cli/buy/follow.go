@@ -35,7 +35,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 
 	return purchase.WithBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
 		if strings.HasPrefix(b.ID, panel.Prefix) {
-			p, err := panel.Find(ctx, n.Store, b.ID)
+			p, err := panel.Find(ctx, n.Purchases, b.ID)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 			return err
 		}
 		if b.ID != "" {
-			p, err := purchase.Find(ctx, n.Store, b.ID)
+			p, err := purchase.Find(ctx, n.Purchases, b.ID)
 			if err != nil {
 				return err
 			}
@@ -83,17 +83,17 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 // openOrders are the ids of open panels, and of open purchases that are no seat
 // of one.
 func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
-	ids, err := n.Store.OpenPanels(ctx)
+	ids, err := n.Purchases.OpenPanels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	single, err := n.Store.OpenPurchases(ctx)
+	single, err := n.Purchases.OpenPurchases(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	for _, id := range single {
-		p, err := n.Store.Purchase(ctx, id)
+		p, err := n.Purchases.Purchase(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -102,13 +102,13 @@ func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
 		}
 	}
 
-	orders, err := n.Store.OpenOrders(ctx)
+	orders, err := n.Purchases.OpenOrders(ctx)
 	if err != nil {
 		return nil, err
 	}
 
 	for _, id := range orders {
-		order, err := n.Store.PlacedOrder(ctx, id)
+		order, err := n.Purchases.PlacedOrder(ctx, id)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +126,7 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 	show := purchase.NewTimeline(s.Err)
 	p, err := n.Client.FollowOrder(ctx, id, show.Step)
 	if p.RequestID == "" { // it did not come so far as to read it
-		if stored, serr := n.Store.Purchase(context.WithoutCancel(ctx), id); serr == nil {
+		if stored, serr := n.Purchases.Purchase(context.WithoutCancel(ctx), id); serr == nil {
 			p = stored
 		}
 	}

@@ -51,7 +51,7 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if strings.HasPrefix(b.ID, panels.Prefix) {
 			return b.panel(ctx, s, n)
 		}
-		old, err := purchase.Find(ctx, n.Store, b.ID)
+		old, err := purchase.Find(ctx, n.Purchases, b.ID)
 		if err != nil {
 			return err
 		}
@@ -113,11 +113,11 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *node.Buy
 	if b.Provider != "" {
 		return advice.Usage("lightwork buyer submit --to KEY, repeated, names others", "--provider is for a job that one provider did, and %s is a panel", b.ID)
 	}
-	old, err := panels.Find(ctx, n.Store, b.ID)
+	old, err := panels.Find(ctx, n.Purchases, b.ID)
 	if err != nil {
 		return err
 	}
-	v, _, err := panels.ViewOf(ctx, n.Store, old)
+	v, _, err := panels.ViewOf(ctx, n.Purchases, old)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *node.Buy
 		return advice.Usage("lightwork buyer resume "+old.ID+" goes on with it", "%s is still %s: it may yet pay", old.ID, v.State)
 	}
 
-	o, err := panel.OrderOf(ctx, n.Store, old)
+	o, err := panel.OrderOf(ctx, n.Purchases, old)
 	if err != nil {
 		return err
 	}

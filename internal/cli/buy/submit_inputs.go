@@ -33,7 +33,7 @@ func (b buyerSubmitCmd) checkInputs() error {
 func (b buyerSubmitCmd) inputs(ctx context.Context, n *node.Buyer) ([]buyer.Input, error) {
 	var list []buyer.Input
 	for _, id := range b.InputJob {
-		p, err := purchase.Find(ctx, n.Store, id)
+		p, err := purchase.Find(ctx, n.Purchases, id)
 		if err != nil {
 			return nil, err
 		}

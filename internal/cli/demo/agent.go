@@ -46,11 +46,11 @@ func installDemoAgent(c *node.Node) error {
 		return err
 	}
 
-	_, m, err := c.FindAgent(demoAgent.ID)
+	_, m, err := node.AgentsOf(c).Find(demoAgent.ID)
 	if err != nil {
 		return err
 	}
-	approvals, err := manifest.OpenApprovals(c.AgentDir("approvals"))
+	approvals, err := manifest.OpenApprovals(node.AgentsOf(c).Dir("approvals"))
 	if err != nil {
 		return err
 	}

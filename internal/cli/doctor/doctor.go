@@ -49,8 +49,8 @@ func (c Cmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 		all = append(all, health.CheckAgents(ctx, conf)...)
 		all = append(all, health.CheckOffers(ctx, conf)...)
 		all = append(all, health.CheckEndpoint(ctx, conf.Config)...)
-		all = append(all, health.CheckName(ctx, conf.Config, conf.Names())...)
-		if why := conf.PausedWhy(); why != "" {
+		all = append(all, health.CheckName(ctx, conf.Config, conf.Market().Names())...)
+		if why := conf.Admission().PausedWhy(); why != "" {
 			all = append(all, health.Finding{Check: "admission", State: "fail", Detail: "no jobs are taken: " + why, Fix: "stop one of the two nodes, then lightwork provider resume takes jobs again with the other"})
 		}
 		all = append(all, health.CheckNetwork(conf.Config)...)

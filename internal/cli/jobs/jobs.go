@@ -158,7 +158,7 @@ func ReadProvider(ctx context.Context, s *app.Streams, g *app.Globals, do func(*
 	if err != nil {
 		return err
 	}
-	return c.ReadSales(ctx, do)
+	return c.Databases().ReadSales(ctx, do)
 }
 
 // jobs lists jobs; none if there is no store yet.

@@ -42,7 +42,7 @@ func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	if err != nil {
 		return err
 	}
-	found, err := conf.Trace(ctx, c.ID)
+	found, err := conf.Databases().Trace(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,7 @@ func (c jobsTraceCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 }
 
 func viewOfTrace(t node.TracedJob) TraceView {
-	v := TraceView{Role: t.Role, RequestID: t.RequestID, Names: map[string][]string{}, Lines: []traceLineView{}}
-	for kind, values := range t.Names.Names {
-		v.Names[string(kind)] = values
-	}
+	v := TraceView{Role: t.Role, RequestID: t.RequestID, Names: t.Names, Lines: []traceLineView{}}
 	for _, l := range t.Lines {
 		v.Lines = append(v.Lines, traceLineView{At: l.At, Kind: l.Kind, Text: l.Text})
 	}

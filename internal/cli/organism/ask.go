@@ -33,7 +33,7 @@ func (c AskCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	daemon, err := node.Dial(ctx, conf)
+	daemon, err := node.AgentsOf(conf).Dial(ctx)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (c pipelineMessagesCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 	if err != nil {
 		return err
 	}
-	lines, err := conf.Messages(ctx, c.Session, c.Last)
+	lines, err := conf.Databases().Messages(ctx, c.Session, c.Last)
 	if err != nil || lines == nil {
 		return err
 	}

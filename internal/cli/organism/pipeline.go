@@ -8,6 +8,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/node"
 )
 
 // PipelineCmd is lightwork pipeline.
@@ -29,7 +30,7 @@ func (c pipelineShowCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	views, err := conf.Profiles()
+	views, err := node.AgentsOf(conf).Profiles()
 	if err != nil {
 		return err
 	}

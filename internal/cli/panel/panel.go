@@ -60,7 +60,7 @@ type seatView struct {
 }
 
 // ViewOf is a panel as --json shows it, and the purchase that won.
-func ViewOf(ctx context.Context, store buyer.Store, p panel.Panel) (panelView, buyer.Purchase, error) {
+func ViewOf(ctx context.Context, store panel.Purchases, p panel.Panel) (panelView, buyer.Purchase, error) {
 	var result buyer.Purchase
 	v := panelView{
 		PanelID: p.ID, State: "open", Tier: p.Tier(), Redundancy: len(p.Members), Adjudication: p.Rule, SchemaID: p.SchemaID,
@@ -128,7 +128,7 @@ func ViewOf(ctx context.Context, store buyer.Store, p panel.Panel) (panelView, b
 // prints the outcome on stdout.
 func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out purchase.Outputs, asJSON bool) error {
 	show := purchase.NewTimeline(s.Err)
-	stored, err := n.Store.Panel(ctx, id)
+	stored, err := n.Purchases.Panel(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 		fmt.Fprintf(s.Err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
 	}
 
-	before, _, err := ViewOf(ctx, n.Store, stored)
+	before, _, err := ViewOf(ctx, n.Purchases, stored)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 	if p.ID == "" {
 		p = stored
 	}
-	v, result, err := ViewOf(context.WithoutCancel(ctx), n.Store, p)
+	v, result, err := ViewOf(context.WithoutCancel(ctx), n.Purchases, p)
 	if err != nil {
 		return cmp.Or(followErr, err)
 	}

@@ -60,7 +60,7 @@ func (o Outputs) Write(ctx context.Context, n *node.Buyer, p buyer.Purchase) err
 	if o.Files == "" || p.Output == nil {
 		return nil
 	}
-	return o.writeFiles(ctx, n.Store, p)
+	return o.writeFiles(ctx, n.Purchases, p)
 }
 
 // artifactFolder keeps the artifacts apart from the result: a job may name one of
@@ -70,7 +70,7 @@ const artifactFolder = "artifacts"
 // writeFiles writes the result and its artifacts. Their names are the
 // provider's: nothing is written outside the folder, or over anything in it. One
 // that cannot be written does not keep the others back.
-func (o Outputs) writeFiles(ctx context.Context, store buyer.Store, p buyer.Purchase) error {
+func (o Outputs) writeFiles(ctx context.Context, store buyer.Evidence, p buyer.Purchase) error {
 	if err := os.MkdirAll(o.Files, 0o755); err != nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func ReadBuyer(ctx context.Context, s *app.Streams, g *app.Globals, do func(*nod
 	if err != nil {
 		return err
 	}
-	return c.ReadPurchases(ctx, do)
+	return c.Databases().ReadPurchases(ctx, do)
 }
 
 // ListPurchases lists purchases; none if there is no store yet.
@@ -290,11 +290,11 @@ func Left(p buyer.Purchase) string {
 
 // WriteBundle writes the bundle of a purchase to out: a folder, or a .tar.
 func WriteBundle(ctx context.Context, n *node.Buyer, id, out string) error {
-	p, err := n.Store.Purchase(ctx, id)
+	p, err := n.Purchases.Purchase(ctx, id)
 	if err != nil {
 		return err
 	}
-	b, err := buyer.WorkOf(ctx, n.Store, p)
+	b, err := buyer.WorkOf(ctx, n.Purchases, p)
 	if err != nil {
 		return err
 	}

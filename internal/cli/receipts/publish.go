@@ -46,7 +46,7 @@ func (c receiptsPublishCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 	if err != nil {
 		return err
 	}
-	ev, acks, err := cfg.Publish(ctx, c.Role.Of(cfg.Config), func(key string) (nostr.Event, error) {
+	ev, acks, err := cfg.Market().Publish(ctx, c.Role.Of(cfg.Config), func(key string) (nostr.Event, error) {
 		if c.Retract {
 			return retraction(v, key), nil
 		}

@@ -28,7 +28,7 @@ func admit(s *app.Streams, g *app.Globals, a provider.Admission, told string) er
 	if err != nil {
 		return err
 	}
-	if err := c.SetAdmission(a, time.Time{}); err != nil {
+	if err := c.Admission().Set(a, time.Time{}); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork:", g.Spell(told))

@@ -32,24 +32,21 @@ func (c providerDebtsCmd) act(ctx context.Context, s *app.Streams, g *app.Global
 	if err != nil {
 		return err
 	}
-	daemon, err := host.Dial(ctx, conf.ControlSocket())
+
+	said := "on their way: lightwork provider debts says what becomes of them"
+	order := func() (node.DebtDone, error) { return conf.Debts().Retry(ctx, id, c.To) }
+	if c.WriteOff != "" {
+		said = "written off; the buyer is told"
+		order = func() (node.DebtDone, error) { return conf.Debts().WriteOff(ctx, id, c.Note) }
+	}
+	done, err := order()
 	if errors.Is(err, host.ErrNoNode) {
 		return advice.Hint(errors.New("no provider is running here"), "lightwork provider run starts it: a refund needs its wallet, and the buyer is told over its relays")
 	}
+	if refused := (*host.CallError)(nil); errors.As(err, &refused) {
+		return advice.Hint(fmt.Errorf("debt of job %s: %s", display.Short(id), display.Printable(refused.Message)), "lightwork provider debts lists what is owed, and every attempt with --json")
+	}
 	if err != nil {
-		return err
-	}
-
-	what, said := "retry-refund", "on their way: lightwork provider debts says what becomes of them"
-	if c.WriteOff != "" {
-		what, said = "write-off", "written off; the buyer is told"
-	}
-	var done node.DebtDone
-	if err := daemon.Node(ctx, what, node.DebtOrder{RequestID: id, To: c.To, Note: c.Note}, &done); err != nil {
-		var refused *host.CallError
-		if errors.As(err, &refused) {
-			return advice.Hint(fmt.Errorf("debt of job %s: %s", display.Short(id), display.Printable(refused.Message)), "lightwork provider debts lists what is owed, and every attempt with --json")
-		}
 		return err
 	}
 

@@ -43,7 +43,7 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		told += ", at " + by.Local().Format(time.DateTime) + " in any case"
 	}
 
-	if err := cfg.SetAdmission(provider.AdmissionDraining, by); err != nil {
+	if err := cfg.Admission().Set(provider.AdmissionDraining, by); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork: draining: no new jobs are taken, and", told)
@@ -51,7 +51,7 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if store == nil {
 			return nil
 		}
-		left, err := provider.LeftOpen(ctx, store)
+		left, err := store.LeftOpen(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 }
 
 // showLeft prints a line for each thing that a drain waits for, and until when.
-func showLeft(ctx context.Context, w io.Writer, store provider.Store, left provider.Left) error {
+func showLeft(ctx context.Context, w io.Writer, store *node.Sales, left provider.Left) error {
 	for i, id := range left.Jobs {
 		if i == drainListed {
 			fmt.Fprintf(w, "and %s\n", display.Count(int64(len(left.Jobs)-i), "more job"))

@@ -2,10 +2,7 @@ package sell
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -39,7 +36,7 @@ type policyView struct {
 
 // policies lists the bundles, and says which is pinned.
 func policies(ctx context.Context, store *node.Sales, c *node.Node) ([]policyView, error) {
-	pin, err := c.PolicyPin()
+	pin, err := c.PolicyPin().Read()
 	if err != nil || store == nil {
 		return []policyView{}, err
 	}
@@ -99,7 +96,7 @@ func (p policyShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) 
 		if err != nil {
 			return err
 		}
-		doc, err := store.Content(ctx, id)
+		doc, err := store.Policy(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -143,7 +140,7 @@ func (policyUnpinCmd) Run(s *app.Streams, g *app.Globals) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(c.PolicyPinFile()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := c.PolicyPin().Remove(); err != nil {
 		return err
 	}
 	fmt.Fprintln(s.Err, "lightwork: nothing is pinned: the next start sells under what the configuration says")
@@ -184,11 +181,11 @@ func pickPolicy(list []policyView, id string) (policyView, error) {
 }
 
 func pinPolicy(s *app.Streams, c *node.Node, v policyView) error {
-	name := c.PolicyPinFile()
-	if err := os.WriteFile(name+".new", []byte(v.ID+"\n"), 0o600); err != nil {
+	id, err := hashing.ParseDigest(v.ID)
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(name+".new", name); err != nil {
+	if err := c.PolicyPin().Set(id); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.Err, "lightwork: pinned %s: the next start sells under it, whatever the configuration says of prices and limits\n", display.Short(v.ID))

@@ -61,9 +61,9 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, func(key string) {
 		npub, _ := receipts.Npub(key)
 		s.Told.Info("selling as " + npub)
-		if a := c.Admission(); a != provider.AdmissionOpen {
+		if a := c.Admission().Word(); a != provider.AdmissionOpen {
 			s.Told.Info(g.Spell(string(a) + ": no new jobs are taken; lightwork provider resume takes them again"))
-			if why := c.PausedWhy(); why != "" {
+			if why := c.Admission().PausedWhy(); why != "" {
 				s.Told.Info("it paused because " + display.Printable(why))
 			}
 		}

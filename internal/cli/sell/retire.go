@@ -18,7 +18,7 @@ func (providerRetireCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if err != nil {
 		return err
 	}
-	acks, err := c.Retire(ctx, func(open int) {
+	acks, err := c.Market().Retire(ctx, func(open int) {
 		if open > 0 {
 			fmt.Fprintf(s.Err, "lightwork: %s not finished; provider run once more ends what can be ended\n", display.Count(int64(open), "job"))
 		}

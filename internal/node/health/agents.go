@@ -23,11 +23,11 @@ import (
 // readable, and approved as it is? A running node is asked for their state; what
 // the configuration says since its start it does not know.
 func CheckAgents(ctx context.Context, c *node.Node) []Finding {
-	list, err := c.AgentsInstalled()
+	list, err := node.AgentsOf(c).Installed()
 	if err != nil {
 		return []Finding{{"agents", "fail", err.Error(), ""}}
 	}
-	running, err := node.RunningAgents(ctx, c)
+	running, err := node.AgentsOf(c).Running(ctx)
 	if err != nil {
 		return []Finding{{"agents", "fail", err.Error(), "restart the node"}}
 	}
@@ -122,10 +122,10 @@ func CheckOffers(ctx context.Context, c *node.Node) []Finding {
 			continue
 		}
 		f := Finding{"offer", "fail", o.Schema + ": agents[].tools does not name " + o.Tool, "name it there, or correct tool under provider.offers"}
-		if dir, _, err := c.FindAgent(id); err != nil {
+		if dir, _, err := node.AgentsOf(c).Find(id); err != nil {
 			f.Detail = o.Schema + ": there is no agent " + id + " with a readable manifest"
 			f.Fix = "name its folder under agents, or correct tool under provider.offers"
-		} else if node.Contains(c.Tools(dir), tool) {
+		} else if node.Contains(node.AgentsOf(c).Slots(dir), tool) {
 			continue
 		}
 

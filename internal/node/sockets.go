@@ -2,9 +2,11 @@ package node
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // agentSocketDir is where the agents' sockets live: beside the node's own, or
@@ -29,4 +31,21 @@ func leaveSocketDir(dataDir string, installed []host.Installed) {
 	if dir := agentSocketDir(dataDir, installed); dir != socketDir(dataDir) {
 		_ = os.Remove(dir) // refused while there is anything in it
 	}
+}
+
+// socketDir is where agents' sockets live: in the data folder, or where that
+// path is too long for a socket address, in a folder of its own under the
+// system's temporary one.
+func socketDir(dataDir string) string {
+	dir := filepath.Join(dataDir, "run")
+	const most = 90
+	if abs, err := filepath.Abs(dir); err == nil && len(abs) <= most {
+		return abs
+	}
+	return socketDirIn(os.TempDir(), dir)
+}
+
+// socketDirIn is the folder in base that stands for dir.
+func socketDirIn(base, dir string) string {
+	return filepath.Join(base, "lightwork-"+hashing.Bytes([]byte(dir)).Hex()[:16])
 }

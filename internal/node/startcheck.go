@@ -18,13 +18,17 @@ import (
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
+	"github.com/lightwork-market/lightwork/internal/node/organisms"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
 )
 
-// checkStart finds what a start would refuse though the file reads well: what
+// startCheck finds what a start would refuse though the file reads well.
+type startCheck struct{ *Node }
+
+// all finds what a start would refuse though the file reads well: what
 // the files that it names hold. It runs the code that a start runs, up to where
 // that speaks to anybody. A role that is not set up is not looked at.
-func (c *Node) checkStart() []*config.Problem {
+func (c startCheck) all() []*config.Problem {
 	var all []*config.Problem
 	add := func(found ...*config.Problem) {
 		for _, bad := range found {
@@ -38,7 +42,7 @@ func (c *Node) checkStart() []*config.Problem {
 		if role == "provider" && len(c.Provider.Offers) == 0 || role == "buyer" && c.Identity.BuyerKeyFile == "" {
 			continue
 		}
-		add(c.checkDataDir(role), c.checkKey(role), c.checkWallet(role))
+		add(c.dataDir(role), c.key(role), c.wallet(role))
 	}
 
 	if len(c.Provider.Offers) == 0 {
@@ -48,10 +52,10 @@ func (c *Node) checkStart() []*config.Problem {
 	add(badAt("$.identity.root_secret_file", err), badAt("$.sandbox.ca_file", sandbox.CheckAuthorities(c.Path(c.Sandbox.CAFile))))
 
 	// The built-in agents need the model: without it there is no list of agents.
-	if bad := c.checkModel(); bad != nil {
+	if bad := c.model(); bad != nil {
 		add(bad)
 	} else {
-		add(c.checkInstalled()...)
+		add(c.installed()...)
 	}
 
 	if _, err := os.Stat(c.OrganismFile()); c.Organism != "" {
@@ -72,8 +76,8 @@ func badAt(path string, err error) *config.Problem {
 	return bad
 }
 
-// checkDataDir finds a file where the folder of the databases would be made.
-func (c *Node) checkDataDir(role string) *config.Problem {
+// dataDir finds a file where the folder of the databases would be made.
+func (c startCheck) dataDir(role string) *config.Problem {
 	for dir := c.DataDir(role); ; dir = filepath.Dir(dir) {
 		st, err := os.Stat(dir)
 		switch {
@@ -87,8 +91,8 @@ func (c *Node) checkDataDir(role string) *config.Problem {
 	}
 }
 
-// checkKey reads a role's key file, and unlocks it where that asks nobody.
-func (c *Node) checkKey(role string) *config.Problem {
+// key reads a role's key file, and unlocks it where that asks nobody.
+func (c startCheck) key(role string) *config.Problem {
 	key, err := keys.Read(c.Config, role)
 	if err != nil {
 		return badAt("$.identity."+role+"_key_file", err)
@@ -100,8 +104,8 @@ func (c *Node) checkKey(role string) *config.Problem {
 	return badAt("$.identity."+role+"_passphrase_file", err)
 }
 
-// checkWallet reads what opening the role's wallet reads.
-func (c *Node) checkWallet(role string) *config.Problem {
+// wallet reads what opening the role's wallet reads.
+func (c startCheck) wallet(role string) *config.Problem {
 	at, w := "$."+role+".wallet.", c.WalletOf(role)
 	switch w.Backend {
 	case "play":
@@ -130,8 +134,8 @@ func (c *Node) checkWallet(role string) *config.Problem {
 	return nil
 }
 
-// checkModel makes the client that the agents for text make.
-func (c *Node) checkModel() *config.Problem {
+// model makes the client that the agents for text make.
+func (c startCheck) model() *config.Problem {
 	endpoint := builtin.Endpoint(c.Config)
 	if endpoint == nil {
 		return nil
@@ -144,10 +148,10 @@ func (c *Node) checkModel() *config.Problem {
 	return badAt("$.model.key_file", err)
 }
 
-// checkInstalled finds agents that are not there, and offers whose tool could
+// installed finds agents that are not there, and offers whose tool could
 // not be called.
-func (c *Node) checkInstalled() []*config.Problem {
-	all, err := c.AgentsInstalled()
+func (c startCheck) installed() []*config.Problem {
+	all, err := AgentsOf(c.Node).Installed()
 	if err != nil {
 		return []*config.Problem{badAt("$.agents", err)}
 	}
@@ -185,12 +189,45 @@ func (c *Node) checkInstalled() []*config.Problem {
 	return found
 }
 
+// organism finds what the organism's file alone does not show: a listener
+// whose tool, or model, the configuration lacks.
+func (c startCheck) organism() (wrong []error) {
+	if c.Organism == "" {
+		return nil
+	}
+	o, err := organism.Load(c.OrganismFile())
+	if err != nil {
+		return []error{advice.Usage("docs/build-agents/thinking-agents.md has the shape", "%w", err)}
+	}
+	slots, err := AgentsOf(c.Node).allSlots()
+	if err != nil {
+		return []error{err}
+	}
+	if _, err := organisms.Accounts(o); err != nil {
+		wrong = append(wrong, advice.Usage("name an account of this machine", "%s: %w", c.OrganismFile(), err))
+	}
+
+	for _, l := range o.Listeners {
+		switch {
+		case l.Agent != nil && (builtin.Endpoint(c.Config) == nil || c.Model.Name == ""):
+			wrong = append(wrong, advice.Usage("give the endpoint under model: base_url and name", "%s: listener %s thinks, and no model is configured", c.OrganismFile(), l.Name))
+		case organisms.AsksModel(c.Config, l.Handler):
+			wrong = append(wrong, advice.Usage(organisms.ThinkHint, "%s: listener %s: %s asks the language model, which only agents do", c.OrganismFile(), l.Name, l.Handler))
+		case l.Agent == nil && l.Handler != organisms.UnfoldTool && !slices.Contains(slots, l.Handler):
+			wrong = append(wrong, advice.Usage("under agents, name the agent's folder and the tool", "%s: listener %s: no agent of the configuration has %s", c.OrganismFile(), l.Name, l.Handler))
+		}
+	}
+
+	return wrong
+}
+
 // Ready says what a start would refuse.
 func (c *Node) Ready() error {
-	found := c.checkStart()
+	check := startCheck{c}
+	found := check.all()
 	start := c.ErrorOf(found)
 	if start == nil {
-		return allOf(c.checkOrganism())
+		return allOf(check.organism())
 	}
 
 	// What the organism lacks of the configuration may follow from what is wrong there;

@@ -24,10 +24,11 @@ import (
 type Buyer struct {
 	Client *buyer.Client
 	Panels *panel.Client
-	Store  *store.BuyerStore
-	market *exchange.Market
-	Wallet wallets.Wallet
-	signer keys.Signer
+	// Purchases are what this buyer bought.
+	Purchases *Purchases
+	market    *exchange.Market
+	Wallet    wallets.Wallet
+	signer    keys.Signer
 	// JudgeReady says what a judge of results lacks; nil if it can be asked.
 	JudgeReady func(context.Context) error
 	// MayPay is nil if the wallet permits what a payment takes. What costs nothing needs no wallet.
@@ -67,7 +68,9 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 		closeWallet()
 		return nil, err
 	}
-	n := &Buyer{Store: k.BuyerStore(), market: m, Wallet: w, signer: key, JudgeReady: c.judgeReady, Names: c.Names()}
+	kept := k.BuyerStore()
+	n := &Buyer{Purchases: &Purchases{kept}, market: m, Wallet: w, signer: key, Names: c.Market().Names()}
+	n.JudgeReady = func(ctx context.Context) error { return judgeReady(ctx, c) }
 	n.MayPay = func(ctx context.Context, most int64) error {
 		if most == 0 {
 			return nil
@@ -75,7 +78,7 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 		return wallets.CheckRights(ctx, w, "buyer", c.Buyer.Wallet)
 	}
 	cfg := buyer.Config{
-		Signer: key, Cipher: key.Cipher, Store: n.Store, Market: m, Log: log, Modes: c.Buyer.Modes,
+		Signer: key, Cipher: key.Cipher, Store: kept, Market: m, Log: log, Modes: c.Buyer.Modes,
 		MaxEngagementMsats: c.Buyer.EngagementMsats,
 		Limits:             buyer.Limits{DayMsats: c.Buyer.DayMsats, ProviderMsats: c.Buyer.ProviderMsats, FeeMsats: c.Buyer.FeeMsats},
 		Approvals:          c.Rules(), Ask: ask,
@@ -91,7 +94,7 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 		return nil, advice.Usage("", "%w", err)
 	}
 	if n.Panels, err = panel.New(panel.Config{
-		Buyer: n.Client, Store: n.Store, Market: m, Judge: c.judge(), AnswerTimeout: cfg.AnswerTimeout, Log: log,
+		Buyer: n.Client, Store: kept, Market: m, Judge: judgeOf(c), AnswerTimeout: cfg.AnswerTimeout, Log: log,
 	}); err != nil {
 		closeWallet()
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
@@ -17,75 +18,117 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
-// What a command may read of the databases.
-type (
-	Sales          = store.ProviderStore
-	Purchases      = store.BuyerStore
-	PurchaseTotals = store.PurchaseTotals
-	StoredReceipt  = store.StoredReceipt
-	auditEntry     = journal.AuditLine
+// Databases are those of a node's two roles. Looking into one needs no stop of the
+// node that writes it.
+type Databases struct{ c *Node }
+
+// Databases are those of this node.
+func (c *Node) Databases() Databases { return Databases{c} }
+
+// Fault is why a database cannot be used.
+type Fault int
+
+// What can be wrong with a database, of a role or of a wallet.
+const (
+	NoFault    Fault = iota
+	TooOld           // an older program made it; the role's next start brings it up to date
+	Unreleased       // a program between two releases made it
+	TooNew           // a newer program has changed it
+	DiskFull
+	Damaged
+	InUse // another process has it open
 )
+
+// FaultOf says what an error tells of a database; [NoFault] if it is about another
+// thing.
+func FaultOf(err error) Fault {
+	switch {
+	case errors.Is(err, sqlite.ErrTooOld):
+		return TooOld
+	case errors.Is(err, sqlite.ErrUnreleased):
+		return Unreleased
+	case errors.Is(err, sqlite.ErrTooNew):
+		return TooNew
+	case sqlite.IsFull(err):
+		return DiskFull
+	case sqlite.IsDamaged(err):
+		return Damaged
+	case errors.Is(err, sqlite.ErrLocked):
+		return InUse
+	}
+	return NoFault
+}
 
 // MinName is the shortest beginning of an id that finds something.
 const MinName = store.MinNamePrefix
 
 // openToRead opens a role's database, also beside a running node; nil if there is
 // none yet.
-func (c *Node) openToRead(ctx context.Context, role string) (*store.Store, error) {
-	dir := c.DataDir(role)
+func (d Databases) openToRead(ctx context.Context, role string) (*store.Store, error) {
+	dir := d.c.DataDir(role)
 	if _, err := os.Stat(filepath.Join(dir, store.FileName)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return store.Open(ctx, dir, store.Options{ReadOnly: true, Logger: c.log})
+	return store.Open(ctx, dir, store.Options{ReadOnly: true, Logger: d.c.log})
 }
 
 // ReadPurchases opens the buyer's database for reading. Before the first purchase
 // there is none: do gets nil.
-func (c *Node) ReadPurchases(ctx context.Context, do func(*Purchases) error) error {
-	k, err := c.openToRead(ctx, "buyer")
+func (d Databases) ReadPurchases(ctx context.Context, do func(*Purchases) error) error {
+	k, err := d.openToRead(ctx, "buyer")
 	if err != nil {
 		return err
 	}
 	if k == nil {
 		return do(nil)
 	}
-	return cmp.Or(do(k.BuyerStore()), k.Close())
+	return cmp.Or(do(&Purchases{k.BuyerStore()}), k.Close())
 }
 
 // ReadSales opens the provider's database for reading. Before the first sale there may
 // be none: do gets nil.
-func (c *Node) ReadSales(ctx context.Context, do func(*Sales) error) error {
-	k, err := c.openToRead(ctx, "provider")
+func (d Databases) ReadSales(ctx context.Context, do func(*Sales) error) error {
+	k, err := d.openToRead(ctx, "provider")
 	if err != nil {
 		return err
 	}
 	if k == nil {
 		return do(nil)
 	}
-	return cmp.Or(do(k.ProviderStore(jobsProfile)), k.Close())
+	return cmp.Or(do(&Sales{k.ProviderStore(jobsProfile)}), k.Close())
 }
 
 // history is what we bought before, from whom; nil before the first purchase.
-func (c *Node) history(ctx context.Context) (all map[string]buyer.History, err error) {
-	err = c.ReadPurchases(ctx, func(store *Purchases) error {
-		if store != nil {
-			all, err = store.History(ctx)
+func (d Databases) history(ctx context.Context) (all map[string]buyer.History, err error) {
+	err = d.ReadPurchases(ctx, func(bought *Purchases) error {
+		if bought != nil {
+			all, err = bought.store.History(ctx)
 		}
 		return err
 	})
 	return all, err
 }
 
-// TracedJob is what a role's database has of a job.
+// TracedJob is what a role's database has of a job: its names and, oldest first, what
+// happened.
 type TracedJob struct {
-	Role string
-	store.Trace
+	Role      string
+	RequestID string
+	Names     map[string][]string // ids and hashes, by what they name
+	Lines     []TraceLine
+}
+
+// TraceLine is one thing that happened to a job.
+type TraceLine struct {
+	At   time.Time
+	Kind string // state, message, event, invoice, payment, run, result, receipt and others
+	Text string // parts that came from outside are not cleaned
 }
 
 // Trace looks for a job, by any of its ids, in the databases of both roles.
-func (c *Node) Trace(ctx context.Context, id string) (all []TracedJob, err error) {
+func (d Databases) Trace(ctx context.Context, id string) (all []TracedJob, err error) {
 	for _, role := range []string{"provider", "buyer"} {
-		k, err := c.openToRead(ctx, role)
+		k, err := d.openToRead(ctx, role)
 		if err != nil {
 			return nil, err
 		}
@@ -98,21 +141,35 @@ func (c *Node) Trace(ctx context.Context, id string) (all []TracedJob, err error
 			return nil, err
 		}
 		for _, t := range found {
-			all = append(all, TracedJob{role, t})
+			all = append(all, tracedJob(role, t))
 		}
 	}
 
 	return all, nil
 }
 
+func tracedJob(role string, t store.Trace) TracedJob {
+	job := TracedJob{Role: role, RequestID: t.RequestID, Names: map[string][]string{}}
+	for kind, values := range t.Names.Names {
+		job.Names[string(kind)] = values
+	}
+	for _, l := range t.Lines {
+		job.Lines = append(job.Lines, TraceLine(l))
+	}
+	return job
+}
+
 // LastAudit is the end of the audit trail, of one agent or, for "", of all.
-func (c *Node) LastAudit(ctx context.Context, agent string, n int) (lines []auditEntry, err error) {
-	k, err := store.Open(ctx, c.DataDir("provider"), store.Options{ReadOnly: true, Logger: c.log})
+func (d Databases) LastAudit(ctx context.Context, agent string, n int) (lines []AuditLine, err error) {
+	k, err := store.Open(ctx, d.c.DataDir("provider"), store.Options{ReadOnly: true, Logger: d.c.log})
 	if err != nil {
 		return nil, advice.Hint(err, "lightwork provider run makes the first lines")
 	}
 	err = k.View(ctx, func(tx *store.Tx) error {
-		lines, err = tx.LastAuditLines(agent, n)
+		last, err := tx.LastAuditLines(agent, n)
+		for _, l := range last {
+			lines = append(lines, AuditLine{At: l.At, Event: l.EventType, Subject: l.Subject, Details: l.Metadata})
+		}
 		return err
 	})
 	return lines, cmp.Or(err, k.Close())
@@ -121,8 +178,8 @@ func (c *Node) LastAudit(ctx context.Context, agent string, n int) (lines []audi
 // Messages is the log of what agents said to each other, in a session or, if that is
 // "", in all: at most limit lines, from the newest. What retention has deleted is not
 // in it. There is none before the node's first run.
-func (c *Node) Messages(ctx context.Context, session string, limit int) ([]message.LogLine, error) {
-	k, err := c.openToRead(ctx, "provider")
+func (d Databases) Messages(ctx context.Context, session string, limit int) ([]message.LogLine, error) {
+	k, err := d.openToRead(ctx, "provider")
 	if err != nil || k == nil {
 		return nil, err
 	}
@@ -132,8 +189,8 @@ func (c *Node) Messages(ctx context.Context, session string, limit int) ([]messa
 
 // Backup copies a role's database while it is in use into a new file, and checks the
 // copy.
-func (c *Node) Backup(ctx context.Context, role, out string) error {
-	k, err := store.Open(ctx, c.DataDir(role), store.Options{ReadOnly: true, Old: true, Logger: c.log})
+func (d Databases) Backup(ctx context.Context, role, out string) error {
+	k, err := store.Open(ctx, d.c.DataDir(role), store.Options{ReadOnly: true, Old: true, Logger: d.c.log})
 	if err != nil {
 		return advice.Hint(err, "the first lightwork provider run, or buyer submit, makes the database of its role: is --role the right one?")
 	}
@@ -142,8 +199,8 @@ func (c *Node) Backup(ctx context.Context, role, out string) error {
 
 // Restore puts a backup in the place of a role's database and says where the old one
 // is; "" if there was none.
-func (c *Node) Restore(ctx context.Context, role, from string) (kept string, err error) {
-	kept, err = store.Restore(ctx, c.DataDir(role), from, store.Side(role))
+func (d Databases) Restore(ctx context.Context, role, from string) (kept string, err error) {
+	kept, err = store.Restore(ctx, d.c.DataDir(role), from, store.Side(role))
 	if err != nil {
 		if errors.Is(err, sqlite.ErrForeign) {
 			return "", advice.Hint(err, "it is the other role's; name its --role, or another backup")

@@ -23,8 +23,8 @@ import (
 
 // followPin gives the configuration the prices and limits of the pinned bundle;
 // nil if none is pinned. checkPin says afterwards whether all of it is followed.
-func (c *Node) followPin(ctx context.Context, k *store.Store) (pinned []byte, err error) {
-	pin, err := c.PolicyPin()
+func followPin(ctx context.Context, c *Node, k *store.Store) (pinned []byte, err error) {
+	pin, err := c.PolicyPin().Read()
 	if err != nil || pin == nil {
 		return nil, err
 	}
@@ -84,12 +84,18 @@ func checkPin(pinned []byte, policy receipts.Policy) error {
 		display.Short(hashing.Bytes(pinned).String()), strings.Join(differ, ", "))
 }
 
-// PolicyPinFile holds the id of the bundle that is pinned.
-func (c *Node) PolicyPinFile() string { return filepath.Join(c.DataDir("provider"), "policy.pin") }
+// PolicyPin names the policy bundle that the provider sells under, whatever the
+// configuration says of prices and limits.
+type PolicyPin struct{ file string }
 
-// PolicyPin reads the pin; nil if there is none.
-func (c *Node) PolicyPin() (*hashing.Digest, error) {
-	text, err := os.ReadFile(c.PolicyPinFile())
+// PolicyPin is that of this node.
+func (c *Node) PolicyPin() PolicyPin {
+	return PolicyPin{filepath.Join(c.DataDir("provider"), "policy.pin")}
+}
+
+// Read is the id of the bundle that is pinned; nil if none is.
+func (p PolicyPin) Read() (*hashing.Digest, error) {
+	text, err := os.ReadFile(p.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -99,7 +105,23 @@ func (c *Node) PolicyPin() (*hashing.Digest, error) {
 
 	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", c.PolicyPinFile(), err)
+		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", p.file, err)
 	}
 	return &d, nil
+}
+
+// Set pins a bundle, from the next start on.
+func (p PolicyPin) Set(id hashing.Digest) error {
+	if err := os.WriteFile(p.file+".new", []byte(id.String()+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(p.file+".new", p.file)
+}
+
+// Remove pins none, from the next start on.
+func (p PolicyPin) Remove() error {
+	if err := os.Remove(p.file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

@@ -1,0 +1,96 @@
+package node
+
+import (
+	"context"
+
+	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/panel"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store"
+)
+
+// Purchases is what this node has bought, to read. It is the evidence of a bundle
+// ([buyer.Evidence]), and the purchases of a panel ([panel.Purchases]).
+type Purchases struct{ store *store.BuyerStore }
+
+var (
+	_ buyer.Evidence  = (*Purchases)(nil)
+	_ panel.Purchases = (*Purchases)(nil)
+)
+
+// PurchaseTotals add up all purchases.
+type PurchaseTotals struct {
+	States               map[buyer.State]int
+	PaidMsats, FeesMsats int64 // of payments for results, routing fees apart
+	RefundedMsats        int64
+	ReservedMsats        int64 // of payments under way, or held
+	UnknownMsats         int64 // of those given up with their wallet
+}
+
+// Purchase is the purchase of a request.
+func (p *Purchases) Purchase(ctx context.Context, requestID string) (buyer.Purchase, error) {
+	return p.store.Purchase(ctx, requestID)
+}
+
+// FindPurchase is the purchase whose request id begins with prefix.
+func (p *Purchases) FindPurchase(ctx context.Context, prefix string) (buyer.Purchase, error) {
+	return p.store.FindPurchase(ctx, prefix)
+}
+
+// Purchases lists purchases, newest first; at most limit if limit > 0.
+func (p *Purchases) Purchases(ctx context.Context, limit int) ([]buyer.Purchase, error) {
+	return p.store.Purchases(ctx, limit)
+}
+
+// OpenPurchases are the request ids of purchases that have not ended.
+func (p *Purchases) OpenPurchases(ctx context.Context) ([]string, error) {
+	return p.store.OpenPurchases(ctx)
+}
+
+// Totals adds up the purchases.
+func (p *Purchases) Totals(ctx context.Context) (PurchaseTotals, error) {
+	t, err := p.store.Totals(ctx)
+	return PurchaseTotals(t), err
+}
+
+// OpenOrders are the ids of orders that may still ask another provider.
+func (p *Purchases) OpenOrders(ctx context.Context) ([]string, error) { return p.store.OpenOrders(ctx) }
+
+// PlacedOrder is the order that a request was made for.
+func (p *Purchases) PlacedOrder(ctx context.Context, requestID string) (buyer.PlacedOrder, error) {
+	return p.store.PlacedOrder(ctx, requestID)
+}
+
+// Panel is the panel of an id.
+func (p *Purchases) Panel(ctx context.Context, id string) (panel.Panel, error) {
+	return p.store.Panel(ctx, id)
+}
+
+// Panels lists panels, newest first; at most limit if limit > 0.
+func (p *Purchases) Panels(ctx context.Context, limit int) ([]panel.Panel, error) {
+	return p.store.Panels(ctx, limit)
+}
+
+// OpenPanels are the ids of panels that have not ended.
+func (p *Purchases) OpenPanels(ctx context.Context) ([]string, error) { return p.store.OpenPanels(ctx) }
+
+// Receipts lists what we hold, newest first; at most limit if limit > 0.
+func (p *Purchases) Receipts(ctx context.Context, limit int) ([]StoredReceipt, error) {
+	return storedReceipts(p.store.Receipts(ctx, limit))
+}
+
+// FindReceipts finds by the beginning of a receipt's or a request's id, of at least
+// [MinName] bytes; three at most.
+func (p *Purchases) FindReceipts(ctx context.Context, name string) ([]StoredReceipt, error) {
+	return storedReceipts(p.store.FindReceipts(ctx, name))
+}
+
+// Feedback is the signed feedback that came for a request.
+func (p *Purchases) Feedback(ctx context.Context, requestID string) ([][]byte, error) {
+	return p.store.Feedback(ctx, requestID)
+}
+
+// Content is an output, an artifact or another document, by its hash.
+func (p *Purchases) Content(ctx context.Context, d hashing.Digest) ([]byte, error) {
+	return p.store.Content(ctx, d)
+}
