@@ -266,7 +266,6 @@ var over = map[string]int{
 
 	"methods of buyer.Client":                        80,
 	"methods of internal/store.Tx":                   70,
-	"methods of internal/node.Node":                  49,
 	"methods of provider.Provider":                   138,
 	"methods of provider/internal/publish.Publisher": 49,
 

@@ -1,19 +1,25 @@
 package node
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lightwork-market/lightwork/agentruntime/analysis"
+	"github.com/lightwork-market/lightwork/agentruntime/analysis/code"
 	"github.com/lightwork-market/lightwork/agentruntime/manifest"
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/hardware"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/store"
@@ -142,4 +148,30 @@ func limitsOf(c *config.Config) receipts.PolicyLimits {
 		Concurrent: int64(l.Concurrent), Queue: int64(l.Queue), QuoteTTLMs: l.QuoteTTL.Milliseconds(),
 		FreePoWBits: int64(l.FreePoW), ContextTokens: int64(l.ContextTokens),
 	}
+}
+
+// hardwareHere is what the announcement says of this machine.
+func hardwareHere(ctx context.Context) provider.Hardware {
+	h := hardware.Detect(ctx, os.DirFS("/"))
+	return provider.Hardware{MemoryGB: h.MemoryGB, GPUType: h.GPU, VRAMGB: h.VRAMGB}
+}
+
+// models are what does the offered jobs, by the name that results give it: a
+// configured model, or the built-in program in its place. Of an agent that the
+// operator has installed nobody here knows it.
+func (c *Node) models() []string {
+	var names []string
+	for _, o := range c.Provider.Offers {
+		name := map[schemas.ID]string{
+			schemas.CodeChunkAnalysis: cmp.Or(c.Model.Name, code.Model),
+			schemas.RetrievalRerank:   cmp.Or(c.Model.Name, analysis.RerankModel),
+			schemas.Embedding:         cmp.Or(c.Model.Embed, analysis.EmbedModel),
+			schemas.TextGeneration:    c.Model.Name,
+		}[schemas.ID(o.Schema)]
+		if o.Tool == "" && name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+
+	return names
 }
