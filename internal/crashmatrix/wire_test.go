@@ -74,7 +74,9 @@ func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	out.Header = r.Header.Clone()
 	resp, err := w.client.Do(out)
 	if err != nil {
-		w.line.hangUp() // as if lnd itself were not there
+		if r.Context().Err() == nil { // lnd is gone, and not the one who asked
+			w.line.hangUp()
+		}
 		panic(http.ErrAbortHandler)
 	}
 	defer resp.Body.Close()

@@ -269,8 +269,7 @@ var over = map[string]int{
 	"methods of provider.Provider":                   138,
 	"methods of provider/internal/publish.Publisher": 49,
 
-	"methods of the interface payments/onchain.Chain": 11,
-	"methods of the interface provider.Store":         23,
+	"methods of the interface provider.Store": 23,
 
 	"pairs of files": 566,
 

@@ -3,14 +3,17 @@ package lnd
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/btcsuite/btcd/btcutil/psbt"
 	"github.com/lightningnetwork/lnd/lnrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/invoicesrpc"
 	"github.com/lightningnetwork/lnd/lnrpc/walletrpc"
+	"google.golang.org/grpc"
 
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -143,6 +146,37 @@ func (w *Wallet) SignSend(ctx context.Context, s ChainSend) (raw []byte, feeSats
 	}
 	final, err := call(ctx, w, rpcFinalizePsbt, w.wallet.FinalizePsbt, &walletrpc.FinalizePsbtRequest{FundedPsbt: funded.FundedPsbt})
 	return final.GetRawFinalTx(), int64(fee), err
+}
+
+// mostHistory is the longest list of transactions that is read from lnd, in bytes: a
+// wallet of some hundred thousand.
+const mostHistory = 256 << 20
+
+// Published looks for a transaction in which lnd's wallet paid the address so much. lnd
+// knows it even after it was restored from its seed. ErrNotFound: there is none.
+func (w *Wallet) Published(ctx context.Context, address string, sats int64) (raw []byte, feeSats int64, err error) {
+	list := func(ctx context.Context, ask *lnrpc.GetTransactionsRequest, opts ...grpc.CallOption) (*lnrpc.TransactionDetails, error) {
+		return w.ln.GetTransactions(ctx, ask, append(opts, grpc.MaxCallRecvMsgSize(mostHistory))...)
+	}
+	reply, err := call(ctx, w, rpcGetTransactions, list, &lnrpc.GetTransactionsRequest{EndHeight: -1})
+	if err != nil {
+		return nil, 0, err
+	}
+
+	for _, tx := range reply.Transactions {
+		pays := func(o *lnrpc.OutputDetail) bool { return o.Address == address && o.Amount == sats }
+		ours := tx.Amount < 0 // and not one that paid us, with its change there
+		if !ours || !slices.ContainsFunc(tx.OutputDetails, pays) {
+			continue
+		}
+		raw, err := hex.DecodeString(tx.RawTxHex)
+		if err != nil || len(raw) == 0 {
+			return nil, 0, fmt.Errorf("%w: lnd gives no bytes of transaction %s", payments.ErrUnknownOutcome, tx.TxHash)
+		}
+		return raw, tx.TotalFees, nil
+	}
+
+	return nil, 0, fmt.Errorf("%w: no transaction pays %d sat to %s", payments.ErrNotFound, sats, address)
 }
 
 // Release frees the inputs that a lease holds.

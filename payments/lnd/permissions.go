@@ -93,7 +93,7 @@ var (
 		rpcGetInfo, rpcWalletBalance, rpcNewAddress, rpcGetTransactions, rpcAddHoldInvoice, rpcLookupInvoice, rpcCancelInvoice,
 	}
 	chainPayerURIs = [...]string{
-		rpcGetInfo, rpcWalletBalance, rpcEstimateFee, rpcFundPsbt, rpcFinalizePsbt, rpcListLeases, rpcReleaseOutput, rpcPublishTx, rpcGetTransaction,
+		rpcGetInfo, rpcWalletBalance, rpcGetTransactions, rpcEstimateFee, rpcFundPsbt, rpcFinalizePsbt, rpcListLeases, rpcReleaseOutput, rpcPublishTx, rpcGetTransaction,
 	}
 )
 

@@ -46,6 +46,7 @@ type shared struct {
 }
 
 type chainTx struct {
+	raw   []byte
 	at    int64 // block; 0 while in none
 	label string
 	times int // published
@@ -178,7 +179,7 @@ func (f *fakeChain) Publish(_ context.Context, raw []byte, label string) error {
 	}
 	id := tx.TxHash().String()
 	if f.txs[id] == nil {
-		f.txs[id] = &chainTx{label: label}
+		f.txs[id] = &chainTx{raw: raw, label: label}
 		for i, out := range tx.TxOut {
 			for address, to := range f.byAddr {
 				if script, _ := to.Script(); bytes.Equal(script, out.PkScript) {
@@ -199,6 +200,20 @@ func (f *fakeChain) Transaction(_ context.Context, txid string) (lnd.ChainTx, er
 		return lnd.ChainTx{}, payments.ErrNotFound
 	}
 	return lnd.ChainTx{Confirmations: f.confirmations(tx), Label: tx.label, FeeSats: fakeFee}, f.broken("Transaction")
+}
+
+func (f *fakeChain) Published(_ context.Context, address string, sats int64) ([]byte, int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, o := range f.outputs {
+		if tx := f.txs[o.TxID]; o.Address == address && o.Sats == sats {
+			return tx.raw, fakeFee, f.broken("Published")
+		}
+	}
+	if err := f.broken("Published"); err != nil {
+		return nil, 0, err
+	}
+	return nil, 0, payments.ErrNotFound
 }
 
 func (f *fakeChain) ChainBalance(context.Context) (int64, int64, error) { return 1_000_000, 5, nil }

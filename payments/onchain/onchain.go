@@ -39,15 +39,26 @@ const (
 type Chain interface {
 	Node(ctx context.Context) (payments.Node, error)
 	CheckPermissions(ctx context.Context, role lnd.Role) error
+	ChainBalance(ctx context.Context) (freeSats, otherSats int64, err error)
+	receiver
+	sender
+}
+
+// receiver is what taking a payment asks of lnd.
+type receiver interface {
 	NewAddress(ctx context.Context) (string, error)
 	SignRequest(ctx context.Context, want payments.NewInvoice, address string) (string, error)
 	Received(ctx context.Context, since int64) ([]lnd.ChainOutput, int64, error)
+}
+
+// sender is what making a payment asks of lnd.
+type sender interface {
 	FeeRate(ctx context.Context, blocks int) (satPerVByte int64, err error)
 	SignSend(ctx context.Context, s lnd.ChainSend) (raw []byte, feeSats int64, err error)
 	Release(ctx context.Context, lease [32]byte) error
 	Publish(ctx context.Context, raw []byte, label string) error
 	Transaction(ctx context.Context, txid string) (lnd.ChainTx, error)
-	ChainBalance(ctx context.Context) (freeSats, otherSats int64, err error)
+	Published(ctx context.Context, address string, sats int64) (raw []byte, feeSats int64, err error)
 }
 
 // Config says how payments are taken and made. Chain and Book are needed.

@@ -3,6 +3,7 @@
 package onchain
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -196,8 +197,20 @@ func (m *pair) signedNotPublished(t *testing.T) {
 	s, err := m.payer.sign(t.Context(), checked, m.pay(inv))
 	must(t, err)
 	m.payer.dies(t)
+	if _, _, err := m.payer.ln.Published(t.Context(), checked.address, s.sats); !errors.Is(err, payments.ErrNotFound) {
+		t.Errorf("a transaction that is signed alone: %v", err)
+	}
 	must(t, m.payer.SendPayment(t.Context(), m.pay(inv)))
-	must(t, m.net.Mine(t.Context(), 2))
+	for range 2 { // in no block, and in one
+		raw, fee, err := m.payer.ln.Published(t.Context(), checked.address, s.sats)
+		if err != nil || !bytes.Equal(raw, s.raw) || fee != s.feeSats {
+			t.Errorf("published: %d bytes, fee %d, %v", len(raw), fee, err)
+		}
+		must(t, m.net.Mine(t.Context(), 1))
+	}
+	if _, _, err := m.payer.ln.Published(t.Context(), checked.address, s.sats+1); !errors.Is(err, payments.ErrNotFound) {
+		t.Errorf("another amount: %v", err)
+	}
 	p, err := m.payer.TrackPayment(t.Context(), inv.PaymentHash)
 	if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints[:64] != s.txid {
 		t.Errorf("%+v, %v; signed %s", p, err, s.txid)

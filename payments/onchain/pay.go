@@ -43,6 +43,9 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 
 	s, err := w.cfg.Book.send(ctx, to.hash)
 	if errors.Is(err, payments.ErrNotFound) {
+		s, err = w.published(ctx, to, pay)
+	}
+	if errors.Is(err, payments.ErrNotFound) {
 		s, err = w.sign(ctx, to, pay)
 	}
 
@@ -54,6 +57,37 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	}
 
 	return w.publish(ctx, s)
+}
+
+// published finds the transaction of a payment whose record was lost with the book: lnd
+// remembers what it published. ErrNotFound: it published none.
+func (w *Wallet) published(ctx context.Context, to target, pay payments.Pay) (send, error) {
+	sats, err := satsFor(pay.AmountMsats)
+	if err != nil {
+		return send{}, err
+	}
+	raw, fee, err := w.cfg.Chain.Published(ctx, to.address, sats)
+	if err != nil {
+		return send{}, err
+	}
+
+	s, err := w.record(ctx, to, pay, send{sats: sats, feeSats: fee, raw: raw})
+	if payments.NeverSent(err) {
+		err = fmt.Errorf("%w: published, but unreadable: %w", payments.ErrUnknownOutcome, err)
+	}
+	return s, err
+}
+
+// record writes the transaction of a payment down. From then on it is the only one.
+func (w *Wallet) record(ctx context.Context, to target, pay payments.Pay, s send) (_ send, err error) {
+	s.hash, s.bolt11, s.label, s.msats = to.hash, pay.BOLT11, to.label, pay.AmountMsats
+	if s.txid, s.vout, err = findOutput(s.raw, to.output, s.sats); err != nil {
+		return send{}, err
+	}
+	if err := w.cfg.Book.addSend(ctx, s); err != nil {
+		return send{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
+	}
+	return w.cfg.Book.send(ctx, to.hash)
 }
 
 // sign makes the one transaction of a payment and writes it down.
@@ -82,19 +116,17 @@ func (w *Wallet) sign(ctx context.Context, to target, pay payments.Pay) (send, e
 		// Written down nowhere, so published by nobody; lnd may have leased already.
 		return send{}, errors.Join(fmt.Errorf("make transaction: %w", err), w.cfg.Chain.Release(ctx, lease))
 	}
-	s := send{hash: to.hash, bolt11: pay.BOLT11, label: to.label, msats: pay.AmountMsats, sats: sats, feeSats: fee, raw: raw}
+	s := send{msats: pay.AmountMsats, sats: sats, feeSats: fee, raw: raw}
 	if cost := s.costMsats(); cost > pay.FeeLimitMsats {
 		err := fmt.Errorf("%w: the transaction costs %d msats, the limit is %d", payments.ErrNoRoute, cost, pay.FeeLimitMsats)
 		return send{}, errors.Join(err, w.cfg.Chain.Release(ctx, lease))
 	}
-	if s.txid, s.vout, err = findOutput(raw, to.output, sats); err != nil {
+
+	s, err = w.record(ctx, to, pay, s)
+	if payments.NeverSent(err) {
 		return send{}, errors.Join(err, w.cfg.Chain.Release(ctx, lease))
 	}
-	if err := w.cfg.Book.addSend(ctx, s); err != nil {
-		return send{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
-	}
-
-	return w.cfg.Book.send(ctx, to.hash)
+	return s, err
 }
 
 // feeRate is what a transaction pays now, in satoshi a virtual byte; ErrNoRoute
@@ -144,9 +176,16 @@ func (w *Wallet) publish(ctx context.Context, s send) error {
 
 // LookupPayment tells how a payment stands: in flight until its transaction has
 // the configured confirmations. It never fails by itself: a signed transaction
-// may always confirm. One that the wallet has forgotten is published again.
+// may always confirm. One that lnd has forgotten is published again. ErrNotFound only
+// while lnd answers: a payment that nobody knows is sent next, and lnd is needed there.
 func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	s, err := w.cfg.Book.send(ctx, hash)
+	if errors.Is(err, payments.ErrNotFound) {
+		_, err = w.Node(ctx)
+		if err == nil {
+			err = fmt.Errorf("payment %s: %w", hash, payments.ErrNotFound)
+		}
+	}
 	if err != nil {
 		return payments.Payment{}, err
 	}

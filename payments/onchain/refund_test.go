@@ -63,7 +63,7 @@ func TestRefundFromAddressToFinal(t *testing.T) {
 
 // TestRefundIsPaidOnceWhateverBreaks: as with invoices.
 func TestRefundIsPaidOnceWhateverBreaks(t *testing.T) {
-	for _, call := range []string{"FeeRate", "Release", "SignSend", "Publish, lost before", "Publish", "Transaction"} {
+	for _, call := range []string{"Published", "FeeRate", "Release", "SignSend", "Publish, lost before", "Publish", "Transaction"} {
 		t.Run(call, func(t *testing.T) {
 			chain := newFake(t)
 			buyer := wallet(t, chain.other(t))
@@ -87,6 +87,43 @@ func TestRefundIsPaidOnceWhateverBreaks(t *testing.T) {
 			}
 			refunded(t, buyer, address, payments.InvoiceSettled, 7_000)
 		})
+	}
+}
+
+// TestRefundIsPaidOnceWhenTheBookIsLost: what lnd published is found by its address,
+// even where a payment would be refused by now.
+func TestRefundIsPaidOnceWhenTheBookIsLost(t *testing.T) {
+	chain := newFake(t)
+	buyer := wallet(t, chain.other(t))
+	address, err := buyer.RefundAddress(t.Context())
+	must(t, err)
+	seller := wallet(t, chain)
+	plan, pay := refundOf(t, seller, address, 7_000)
+	must(t, seller.SendPayment(t.Context(), pay))
+
+	seller = wallet(t, chain) // with an empty book
+	seller.cfg.MaxSatPerVByte = 9
+	pay.FeeLimitMsats = 0
+	must(t, seller.SendPayment(t.Context(), pay))
+	chain.mine(2)
+	p, err := seller.TrackPayment(t.Context(), plan.Hash)
+	if err != nil || !p.Shown() || p.FeeMsats != fakeFee*1000 || len(chain.txs) != 1 || chain.signed != 1 {
+		t.Errorf("%+v, %v; %d transactions, %d signed", p, err, len(chain.txs), chain.signed)
+	}
+	refunded(t, buyer, address, payments.InvoiceSettled, 7_000)
+}
+
+// TestUnknownPaymentWhileLNDIsDown: nothing is called unknown by a wallet that could
+// not send it either.
+func TestUnknownPaymentWhileLNDIsDown(t *testing.T) {
+	chain := newFake(t)
+	w := wallet(t, chain)
+	chain.down = "Node"
+	if _, err := w.LookupPayment(t.Context(), payments.Hash{1}); !errors.Is(err, payments.ErrWalletUnavailable) {
+		t.Errorf("while lnd is down: %v", err)
+	}
+	if _, err := w.LookupPayment(t.Context(), payments.Hash{1}); !errors.Is(err, payments.ErrNotFound) {
+		t.Errorf("while lnd is up: %v", err)
 	}
 }
 

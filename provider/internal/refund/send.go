@@ -11,7 +11,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -143,7 +142,7 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 		return wallet.TrackPayment(ctx, r.PaymentHash)
 	case r.Wallet != "" && r.Wallet != s.cfg.Node().Wallet():
 		return pay, fmt.Errorf("%w: that is %s, and this one is %s", errOtherPayer, r.Wallet, s.cfg.Node().Wallet())
-	case r.Sent >= mostSent(*r):
+	case r.Sent >= mostSent:
 		return pay, job.ErrRefundForgotten
 	}
 
@@ -171,14 +170,9 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 	return wallet.TrackPayment(ctx, r.PaymentHash)
 }
 
-// mostSent is how often the wallet is told of one attempt: once more after a crash,
-// since the payee of an invoice takes it once. An address can be paid twice.
-func mostSent(r job.Refund) int {
-	if bip21.Is(r.BOLT11) {
-		return 1
-	}
-	return 2
-}
+// mostSent is how often the wallet is told of one attempt: once more after a crash. The
+// payee of an invoice takes it once, and a wallet on the chain finds what it paid to an address.
+const mostSent = 2
 
 // failureUnsure reports whether a refund that failed may have gone through all the
 // same: the wallet was told of it twice, and speaks of the last time.
@@ -189,7 +183,7 @@ func failureUnsure(r job.Refund, pay payments.Payment) bool {
 // isForgotten reports whether the wallet does not know what became of a refund that
 // it was told to send.
 func (s *Refunder) isForgotten(ctx context.Context, r job.Refund) (bool, error) {
-	if s.cfg.Settings == nil || r.End != nil || r.Sent < mostSent(r) {
+	if s.cfg.Settings == nil || r.End != nil || r.Sent < mostSent {
 		return false, nil
 	}
 
