@@ -218,7 +218,7 @@ func (c *Client) award(ctx context.Context, p view, o offer) (Award, error) {
 		Version: 1, RequestID: p.RequestID, QuoteHash: o.hash, PaymentHash: o.pay.String(),
 		PriceMsats: o.quote.PriceMsats, ApprovalRuleID: rule,
 	}
-	wallet, err := c.paysFrom(ctx)
+	wallet, err := c.payer.Name(ctx)
 	if err != nil {
 		return Award{}, err
 	}
@@ -226,7 +226,7 @@ func (c *Client) award(ctx context.Context, p view, o offer) (Award, error) {
 	if err != nil {
 		return Award{}, err
 	}
-	signed, raw, err := c.signed(ctx, nostr.Event{
+	signed, raw, err := c.author.SignEvent(ctx, nostr.Event{
 		Kind: c.cfg.Kinds.Acceptance, CreatedAt: o.acceptedAt(), Content: string(content),
 		Tags: nostr.Tags{{"e", p.RequestID}, {"p", p.Provider}, domain.Acceptance.Tag()},
 	})
@@ -257,7 +257,7 @@ func (o offer) acceptedAt() nostr.Timestamp {
 // sendAcceptance publishes the acceptance, hidden if the job is. Follow
 // publishes it again, so that it does not arrive now is no loss.
 func (c *Client) sendAcceptance(ctx context.Context, p Purchase, a Award) error {
-	ev, err := c.wrap(ctx, p, a.event)
+	ev, err := c.author.Wrap(ctx, p, a.event)
 	if err != nil {
 		return err
 	}

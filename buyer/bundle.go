@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/blob"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -90,11 +91,11 @@ func WorkOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, 
 	if err := json.Unmarshal(p.ResultEvent, &result); err != nil {
 		return nil, fmt.Errorf("stored result: %w", err)
 	}
-	refs, err := blobRefs(result.Tags)
+	refs, err := blob.Refs(result.Tags)
 	if err != nil {
 		return nil, err
 	}
-	if commitment, err := commitmentOf(result); err != nil {
+	if commitment, err := blob.Commitment(result); err != nil {
 		return nil, err
 	} else if commitment != nil {
 		if b.Seal, err = store.Content(ctx, *commitment); err != nil {
@@ -105,23 +106,23 @@ func WorkOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, 
 			return nil, err
 		}
 		for _, part := range seal.Contents {
-			refs = append(refs, blobRef{role: part.Role, digest: part.Digest})
+			refs = append(refs, blob.Ref{Role: part.Role, Digest: part.Digest})
 		}
 	}
 
 	for _, ref := range refs {
-		data, err := store.Content(ctx, ref.digest)
+		data, err := store.Content(ctx, ref.Digest)
 		if err != nil {
-			return nil, fmt.Errorf("%s %s: %w", ref.role, ref.digest, err)
+			return nil, fmt.Errorf("%s %s: %w", ref.Role, ref.Digest, err)
 		}
 
-		switch ref.role {
+		switch ref.Role {
 		case "replay":
 			b.Replay = data
 		case "policy":
 			b.Policy = data
 		case "artifact":
-			b.Artifacts[ref.digest.Hex()] = data
+			b.Artifacts[ref.Digest.Hex()] = data
 		}
 	}
 
@@ -276,13 +277,13 @@ func boxes(ctx context.Context, store Evidence, p Purchase, into map[string][]by
 	if err := json.Unmarshal(p.SealedEvent, &ev); err != nil {
 		return fmt.Errorf("stored result: %w", err)
 	}
-	refs, err := blobRefs(ev.Tags)
+	refs, err := blob.Refs(ev.Tags)
 	if err != nil {
 		return err
 	}
 
-	for _, ref := range boxesOf(refs) {
-		if into[ref.digest.Hex()], err = store.Content(ctx, ref.digest); err != nil {
+	for _, ref := range blob.Boxes(refs) {
+		if into[ref.Digest.Hex()], err = store.Content(ctx, ref.Digest); err != nil {
 			return err
 		}
 	}

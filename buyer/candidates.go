@@ -109,7 +109,7 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	network, err := c.network(ctx)
+	network, err := c.payer.Network(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -290,18 +290,6 @@ func (c *Client) announcedPrice(x Candidate, req *schemas.Request) (msats int64,
 	}
 
 	return price + fee, true, nil
-}
-
-// network is our wallet's; "" without one.
-func (c *Client) network(ctx context.Context) (payments.Network, error) {
-	if c.cfg.Wallet == nil {
-		return "", nil
-	}
-	node, err := c.cfg.Wallet.Node(ctx)
-	if err != nil {
-		return "", fmt.Errorf("ask the wallet who it is: %w", err)
-	}
-	return node.Network, nil
 }
 
 // runOn makes a provider's own toolchain the image that the order's job runs on.

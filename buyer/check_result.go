@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/blob"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
@@ -22,27 +22,9 @@ import (
 // delivered is a result event, read and checked, with the blobs it refers to.
 type delivered struct {
 	output []byte
-	blobs  []blobRef
+	blobs  []blob.Ref
 	key    *receipts.SealKey // of blobs in boxes that no payment opens
 }
-
-type blobRef struct {
-	role   string
-	digest hashing.Digest
-	size   int64
-	urls   []string
-
-	box    *hashing.Digest // what is at the addresses is a box with this digest,
-	number int             // this many-th of the result
-}
-
-// Bounds of what one result may make us fetch.
-const (
-	blobMax   = 32 << 20
-	blobsMax  = 160
-	blobTotal = 129 << 20 // a sealed result of the largest class, and the policy
-	blobURLs  = 4         // of one blob; the rest is not tried
-)
 
 // checkResult checks everything in a 6xxx event that needs no fetching: who
 // made it, for what request, with which hashes.
@@ -83,69 +65,26 @@ func (c *Client) checkResult(p view, ev nostr.Event) (delivered, error) {
 	}
 
 	d := delivered{output: []byte(ev.Content)}
-	blobs, err := blobRefs(ev.Tags)
+	blobs, err := blob.Refs(ev.Tags)
 	if err != nil {
 		return bad("%v", err)
 	}
 	d.blobs = blobs
-	if d.key, err = boxKey(p.Purchase, ev.Tags); err != nil {
+	if d.key, err = blob.Key(p.RequestID, ev.Tags); err != nil {
 		return bad("%v", err)
 	}
 	return d, nil
 }
 
-func blobRefs(tags nostr.Tags) ([]blobRef, error) {
-	var refs []blobRef
-	total := int64(0)
-	boxes := 0
-	for _, t := range tags {
-		var ref blobRef
-		var err error
-		switch {
-		case len(t) > 0 && t[0] == "box":
-			ref, err = boxRef(t, boxes)
-			boxes++
-		case len(t) >= 5 && t[0] == "blob":
-			ref, err = blobRefOf(t)
-		default:
-			continue
-		}
-
-		if err != nil {
-			return nil, err
-		}
-		total += ref.size
-		refs = append(refs, ref)
-	}
-
-	if len(refs) > blobsMax || total > blobTotal {
-		return nil, errors.New("too many or too large blobs")
-	}
-	return refs, nil
-}
-
-// blobRefOf reads ["blob", role, digest, size, mime, url...].
-func blobRefOf(t nostr.Tag) (blobRef, error) {
-	digest, err := hashing.ParseDigest(t[2])
-	if err != nil {
-		return blobRef{}, fmt.Errorf("blob %s: %w", t[1], err)
-	}
-	size, err := strconv.ParseInt(t[3], 10, 64)
-	if err != nil || size < 0 || size > blobMax {
-		return blobRef{}, fmt.Errorf("blob %s: size %q", t[1], t[3])
-	}
-	return blobRef{role: t[1], digest: digest, size: size, urls: t[5:min(len(t), 5+blobURLs)]}, nil
-}
-
 // checkArtifacts wants every artifact that a result lists among the blobs that
 // came with it.
-func checkArtifacts(res *schemas.Result, blobs []blobRef) error {
+func checkArtifacts(res *schemas.Result, blobs []blob.Ref) error {
 	out, ok := res.Value.(*schemas.SandboxRunResult)
 	if !ok {
 		return nil
 	}
 	for _, a := range out.Artifacts {
-		if !slices.ContainsFunc(blobs, func(b blobRef) bool { return b.digest == a.SHA256 && b.size == a.SizeBytes }) {
+		if !slices.ContainsFunc(blobs, func(b blob.Ref) bool { return b.Digest == a.SHA256 && b.Size == a.SizeBytes }) {
 			return purchase.Mismatch("result", fmt.Sprintf("artifact %q did not come with it", text.Clean(a.Path)))
 		}
 	}

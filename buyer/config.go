@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/author"
+	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -23,6 +24,14 @@ import (
 type Signer interface {
 	PublicKey() string // x-only hex
 	Sign(ctx context.Context, ev *nostr.Event) error
+}
+
+// Cipher hides what is told to one key alone, with the buyer's own. Ours speaks
+// NIP-44; NIP-04 is read where a provider knows no other.
+type Cipher interface {
+	NIP44Encrypt(ctx context.Context, peer, text string) (string, error)
+	NIP44Decrypt(ctx context.Context, peer, hidden string) (string, error)
+	NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error)
 }
 
 // Wallet is the wallet that providers are paid from.
@@ -96,10 +105,11 @@ type Config struct {
 
 // Client buys. Its methods may be called at the same time.
 type Client struct {
-	cfg   Config
-	key   string
-	log   *slog.Logger
-	payer atomic.Pointer[payments.Node] // our wallet, once it has said who it is
+	cfg    Config
+	key    string
+	author *author.Author
+	log    *slog.Logger
+	payer  *pay.Payer
 }
 
 // New checks the configuration.
@@ -137,7 +147,10 @@ func New(cfg Config) (*Client, error) {
 	def(&cfg.OfferTimeout, 2*time.Second)
 	def(&cfg.ReceiptTimeout, 2*time.Minute)
 	def(&cfg.RefundTimeout, 30*time.Second)
-	return &Client{cfg: cfg, key: cfg.Signer.PublicKey(), log: cfg.Log}, nil
+	key := cfg.Signer.PublicKey()
+	signs := &author.Author{Key: key, Signer: cfg.Signer, Cipher: cfg.Cipher, Kinds: author.Kinds(cfg.Kinds)}
+	payer := &pay.Payer{Wallet: cfg.Wallet, Store: cfg.Store, Limits: cfg.Limits, Log: cfg.Log}
+	return &Client{cfg: cfg, key: key, log: cfg.Log, author: signs, payer: payer}, nil
 }
 
 // PublicKey is the buyer's x-only key in hex.

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
-	"github.com/lightwork-market/lightwork/domain"
-	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -45,7 +42,7 @@ func (f *follower) waive(ctx context.Context) {
 	p, err := f.view(ctx)
 	if err == nil && p.Cancel == nil {
 		var ev nostr.Event
-		if ev, _, err = f.c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, f.c.cfg.Kinds.Request), "not paid by the buyer"); err == nil {
+		if ev, _, err = f.c.author.Deletion(ctx, p.RequestID, p.Provider, "not paid by the buyer"); err == nil {
 			err = f.c.cfg.Market.Send(ctx, ev)
 		}
 	}
@@ -53,11 +50,6 @@ func (f *follower) waive(ctx context.Context) {
 	if err != nil {
 		f.c.log.Warn("the provider was not told that nothing will be paid", "request", f.id, "err", err)
 	}
-}
-
-// cancelTags name a request that its provider is to drop (NIP-09, NIP-90).
-func cancelTags(requestID, provider string, kind int) nostr.Tags {
-	return nostr.Tags{{"e", requestID}, {"k", strconv.Itoa(kind)}, {"p", provider}}
 }
 
 // ErrWalletHere: the wallet that pays for the purchase is the configured one, so it
@@ -79,17 +71,12 @@ func (c *Client) GiveUp(ctx context.Context, requestID string) error {
 	}
 
 	due, _ := p.Due()
-	if c.cfg.Wallet != nil {
-		err := c.begunHere(ctx, *due)
-		if err == nil {
-			var lost bool
-			if lost, err = c.forgotten(ctx, *due); err == nil && !lost {
-				return ErrWalletHere
-			}
-		}
-		if err != nil && !errors.Is(err, ErrOtherWallet) {
-			return err
-		}
+	lost, err := c.payer.Lost(ctx, *due)
+	if err != nil {
+		return err
+	}
+	if !lost {
+		return ErrWalletHere
 	}
 
 	if err := c.Cancel(ctx, requestID); err != nil {
@@ -109,7 +96,7 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 		return err
 	}
 	if p.State == StatePaying && p.Attempt == nil && p.Engagement != nil && c.cfg.Wallet != nil {
-		pay, err := c.feeOutcome(ctx, *p.Engagement.Attempt)
+		pay, err := c.payer.Now(ctx, *p.Engagement.Attempt)
 		switch {
 		case err != nil:
 			return fmt.Errorf("engagement fee of %s: %w", requestID, err)
@@ -132,25 +119,4 @@ func (c *Client) EndFee(ctx context.Context, requestID string) error {
 		return nil
 	}
 	return c.cfg.Store.CloseUnpaid(ctx, requestID, StateFailed, "not paid: not taken by the panel")
-}
-
-// feeGone is when a payment that the wallet does not know was never sent: what we
-// last told the wallet has reached it by then, or never will.
-const feeGone = 10 * payTimeout
-
-// neverSent is why a payment failed that no wallet was told to make.
-const neverSent = "it was never sent"
-
-// feeOutcome asks the wallet once.
-func (c *Client) feeOutcome(ctx context.Context, a Attempt) (payments.Payment, error) {
-	pay, err := c.cfg.Wallet.LookupPayment(ctx, a.PaymentHash)
-	unsure := err == nil && a.FailureUnsure(pay)
-	if !errors.Is(err, payments.ErrNotFound) && !unsure {
-		return pay, err
-	}
-	pay = payments.Payment{Hash: a.PaymentHash, State: payments.PaymentInFlight, AmountMsats: a.AmountMsats}
-	if a.Sent == 0 && time.Since(a.ReservedAt) > feeGone && c.begunHere(ctx, a) == nil {
-		pay.State, pay.FailureReason = payments.PaymentFailed, neverSent
-	}
-	return pay, nil
 }

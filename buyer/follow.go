@@ -117,12 +117,11 @@ func (c *Client) newFollower(requestID string, tell func(Progress)) *follower {
 func (f *follower) follow(ctx context.Context) (Purchase, error) {
 	c, requestID := f.c, f.id
 	if c.cfg.Wallet != nil {
-		node, err := c.cfg.Wallet.Node(ctx)
+		node, err := c.payer.Node(ctx)
 		if err != nil {
-			return Purchase{}, fmt.Errorf("ask the wallet who it is: %w", err)
+			return Purchase{}, err
 		}
 		f.network = node.Network
-		c.payer.Store(&node)
 	}
 
 	p, err := c.cfg.Store.Purchase(ctx, requestID)
@@ -276,7 +275,7 @@ func (f *follower) silence(ctx context.Context) error {
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
 		due, _ := p.Due()
-		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.stillPaying(ctx, due.PaymentHash))
+		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.c.payer.Delay(ctx, due.PaymentHash))
 	case p.Plain && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:

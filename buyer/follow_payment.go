@@ -145,7 +145,7 @@ func (f *follower) keepOffer(ctx context.Context, ev nostr.Event) error {
 
 // reserveAndPay makes an award durable and begins its payment.
 func (f *follower) reserveAndPay(ctx context.Context, p view, award Award) error {
-	err := f.c.cfg.Store.Reserve(ctx, f.id, award.Charge, f.c.cfg.Limits)
+	err := f.c.payer.Reserve(ctx, f.id, award.Charge)
 	var over *BudgetError
 	switch {
 	case errors.As(err, &over):

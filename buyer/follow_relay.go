@@ -72,7 +72,7 @@ func (f *follower) publish(ctx context.Context, p Purchase) error {
 		}
 		if i == 1 || i == 2 {
 			var err error
-			if ev, err = f.c.wrap(ctx, p, ev); err != nil {
+			if ev, err = f.c.author.Wrap(ctx, p, ev); err != nil {
 				return err
 			}
 		}
@@ -120,7 +120,7 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 		return err
 	}
 	outer := ev.ID
-	if ev, err = f.c.reveal(ctx, p.Purchase, ev); err != nil {
+	if ev, err = f.c.author.Reveal(ctx, p.Purchase, ev); err != nil {
 		return f.reject(ev, err)
 	}
 	if ev.ID != outer { // a signed event came out of it

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/blob"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -20,7 +21,7 @@ func (f *follower) result(ctx context.Context, p view, ev nostr.Event) error {
 		return nil
 	}
 
-	switch commitment, err := commitmentOf(ev); {
+	switch commitment, err := blob.Commitment(ev); {
 	case err != nil:
 		return f.reject(ev, err)
 	case commitment != nil:
@@ -111,9 +112,9 @@ func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, o
 	for _, b := range d.blobs {
 		data, err := f.fetchOne(ctx, b, d.key)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s %s: %w", b.role, b.digest, err)
+			return nil, nil, fmt.Errorf("%s %s: %w", b.Role, b.Digest, err)
 		}
-		if b.role == "result" {
+		if b.Role == "result" {
 			output = data
 			continue
 		}
@@ -123,17 +124,17 @@ func (f *follower) fetch(ctx context.Context, d delivered) (contents [][]byte, o
 	return contents, output, nil
 }
 
-func (f *follower) fetchOne(ctx context.Context, b blobRef, key *receipts.SealKey) ([]byte, error) {
-	if b.box != nil {
+func (f *follower) fetchOne(ctx context.Context, b blob.Ref, key *receipts.SealKey) ([]byte, error) {
+	if b.Box != nil {
 		if key == nil {
 			return nil, purchase.Mismatch("result", "it is in a box, and no key came with it")
 		}
-		box, err := f.fetchOne(ctx, blobRef{role: b.role, digest: *b.box, size: b.size + receipts.BoxOverhead, urls: b.urls}, nil)
+		box, err := f.fetchOne(ctx, blob.Ref{Role: b.Role, Digest: *b.Box, Size: b.Size + receipts.BoxOverhead, URLs: b.URLs}, nil)
 		if err != nil {
 			return nil, err
 		}
-		data, err := key.Open(b.number, box)
-		if err == nil && hashing.Bytes(data) != b.digest {
+		data, err := key.Open(b.Number, box)
+		if err == nil && hashing.Bytes(data) != b.Digest {
 			err = errors.New("the box holds something else")
 		}
 		return data, err
@@ -141,9 +142,9 @@ func (f *follower) fetchOne(ctx context.Context, b blobRef, key *receipts.SealKe
 
 	const tries = 12
 	for i, pause := 0, 100*time.Millisecond; ; i, pause = i+1, min(2*pause, 5*time.Second) {
-		data, err := f.c.cfg.Market.Fetch(ctx, b.urls, b.digest, b.size)
+		data, err := f.c.cfg.Market.Fetch(ctx, b.URLs, b.Digest, b.Size)
 		if err == nil {
-			if hashing.Bytes(data) == b.digest {
+			if hashing.Bytes(data) == b.Digest {
 				return data, nil
 			}
 			err = errors.New("it has another hash")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
-	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -115,24 +114,24 @@ func (c *Client) Purchase(ctx context.Context, requestID string) (Purchase, erro
 
 // Sign makes a document of the buyer's in its domain, now.
 func (c *Client) Sign(ctx context.Context, kind int, d domain.Domain, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
-	return c.sign(ctx, kind, d, tags, content)
+	return c.author.Sign(ctx, kind, d, tags, content)
 }
 
 // Cancellation signs that a provider is to drop a request.
 func (c *Client) Cancellation(ctx context.Context, requestID, provider, why string) ([]byte, error) {
-	_, raw, err := c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(requestID, provider, c.cfg.Kinds.Request), why)
+	_, raw, err := c.author.Deletion(ctx, requestID, provider, why)
 	return raw, err
 }
 
 // Hide encrypts an event of ours for the provider of a purchase, if the purchase is
 // encrypted.
 func (c *Client) Hide(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
-	return c.wrap(ctx, p, ev)
+	return c.author.Wrap(ctx, p, ev)
 }
 
 // Reveal reads what the provider of a purchase has hidden in an event.
 func (c *Client) Reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
-	return c.reveal(ctx, p, ev)
+	return c.author.Reveal(ctx, p, ev)
 }
 
 // Drop ends a purchase that nothing was paid for, with the reason, and tells its

@@ -45,7 +45,7 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 	if err != nil {
 		return Purchase{}, err
 	}
-	network, err := c.network(ctx)
+	network, err := c.payer.Network(ctx)
 	if err != nil {
 		return Purchase{}, err
 	}
@@ -87,7 +87,7 @@ func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
 	for _, b := range bids {
 		tags = append(tags, nostr.Tag{"p", b.provider})
 	}
-	ev, _, err := c.sign(ctx, kinds.NotTaken, domain.NotTaken, tags, "")
+	ev, _, err := c.author.Sign(ctx, kinds.NotTaken, domain.NotTaken, tags, "")
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,11 +11,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
-	"github.com/nbd-wtf/go-nostr/nip13"
 
 	"github.com/lightwork-market/lightwork/buyer/purchase"
-	"github.com/lightwork-market/lightwork/domain"
-	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -171,12 +167,12 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	tags = append(append(tags, refund...), more...)
 	content, hidden := "", []byte(nil)
 	if o.Encrypt {
-		if content, tags, hidden, err = c.hideTags(ctx, o.Provider, tags); err != nil {
+		if content, tags, hidden, err = c.author.HideTags(ctx, o.Provider, tags); err != nil {
 			return Purchase{}, err
 		}
 	}
 
-	ev, raw, err := c.signWorked(ctx, tags, content, workFor(o))
+	ev, raw, err := c.author.SignRequest(ctx, tags, content, workFor(o))
 	if err != nil {
 		return Purchase{}, err
 	}
@@ -214,7 +210,7 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
 	}
 
-	ev, raw, err := c.sign(ctx, kinds.Deletion, domain.Deletion, cancelTags(p.RequestID, p.Provider, c.cfg.Kinds.Request), "job canceled by the buyer")
+	ev, raw, err := c.author.Deletion(ctx, p.RequestID, p.Provider, "job canceled by the buyer")
 	if err != nil {
 		return err
 	}
@@ -235,27 +231,6 @@ func (c *Client) Cancel(ctx context.Context, requestID string) error {
 	return nil
 }
 
-// sign makes a document of ours, now.
-func (c *Client) sign(ctx context.Context, kind int, d domain.Domain, tags nostr.Tags, content string) (nostr.Event, []byte, error) {
-	return c.signed(ctx, nostr.Event{Kind: kind, CreatedAt: nostr.Timestamp(time.Now().Unix()), Tags: append(slices.Clip(tags), d.Tag()), Content: content})
-}
-
-// signed signs an event whose tags are complete, its domain included.
-func (c *Client) signed(ctx context.Context, ev nostr.Event) (nostr.Event, []byte, error) {
-	if err := c.cfg.Signer.Sign(ctx, &ev); err != nil {
-		return ev, nil, fmt.Errorf("sign kind %d: %w", ev.Kind, err)
-	}
-	raw, err := json.Marshal(ev)
-	return ev, raw, err
-}
-
-const (
-	// workMax is the most proof of work that is done for a job: some seconds of
-	// all processors.
-	workMax     = 26
-	workTimeout = 2 * time.Minute
-)
-
 // workFor is how many bits of proof of work the provider wants of a free job.
 func workFor(o Order) int {
 	if o.Announced == nil {
@@ -266,27 +241,6 @@ func workFor(o Order) int {
 		return o.Announced.FreePoW
 	}
 	return 0
-}
-
-// signWorked signs a request for which work was done (NIP-13).
-func (c *Client) signWorked(ctx context.Context, tags nostr.Tags, content string, workBits int) (nostr.Event, []byte, error) {
-	if workBits > workMax {
-		return nostr.Event{}, nil, fmt.Errorf("the provider wants %d bits of proof of work for a free job, we do at most %d", workBits, workMax)
-	}
-	tags = append(slices.Clip(tags), domain.Request.Tag())
-	if workBits > 0 {
-		ctx, cancel := context.WithTimeout(ctx, workTimeout)
-		defer cancel()
-		ev := nostr.Event{PubKey: c.key, Kind: c.cfg.Kinds.Request, CreatedAt: nostr.Now(), Tags: tags, Content: content}
-		nonce, err := nip13.DoWork(ctx, ev, workBits)
-		if err != nil {
-			return ev, nil, fmt.Errorf("proof of work: %w", err)
-		}
-		ev.Tags = append(tags, nonce)
-		return c.signed(ctx, ev)
-	}
-
-	return c.signed(ctx, nostr.Event{Kind: c.cfg.Kinds.Request, CreatedAt: nostr.Now(), Tags: tags, Content: content})
 }
 
 // OrderOf is the order that a stored purchase began with, to be placed again:

@@ -291,7 +291,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 		asked[x.Provider] = true
 	}
 
-	ev, _, err := c.sign(ctx, kinds.Ping, domain.Ping, tags, "")
+	ev, _, err := c.author.Sign(ctx, kinds.Ping, domain.Ping, tags, "")
 	if err != nil {
 		return nil, err
 	}

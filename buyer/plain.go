@@ -150,7 +150,7 @@ func (f *follower) payBare(ctx context.Context, p view, ev nostr.Event) error {
 		return err
 	}
 
-	wallet, err := f.c.paysFrom(ctx)
+	wallet, err := f.c.payer.Name(ctx)
 	if err != nil {
 		return err
 	}

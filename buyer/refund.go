@@ -72,9 +72,9 @@ func (c *Client) refundTags(ctx context.Context, o Order, bidMsats int64) (nostr
 // of which only that it is one can be told.
 func (c *Client) checkRefund(ctx context.Context, text string) error {
 	if c.cfg.Chain != nil {
-		node, err := c.cfg.Wallet.Node(ctx)
+		node, err := c.payer.Node(ctx)
 		if err != nil {
-			return fmt.Errorf("ask the wallet who it is: %w", err)
+			return err
 		}
 		_, err = bip21.Parse(text, node.Network)
 		return err
@@ -93,9 +93,9 @@ func (c *Client) checkRefund(ctx context.Context, text string) error {
 		return fmt.Errorf("not a BOLT11 invoice: %w", err)
 	}
 	if c.cfg.Wallet != nil {
-		node, err := c.cfg.Wallet.Node(ctx)
+		node, err := c.payer.Node(ctx)
 		if err != nil {
-			return fmt.Errorf("ask the wallet who it is: %w", err)
+			return err
 		}
 		if inv.Network != node.Network {
 			return fmt.Errorf("%w: the invoice is for %s, our wallet for %s", payments.ErrWrongNetwork, inv.Network, node.Network)

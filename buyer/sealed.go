@@ -9,25 +9,13 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/blob"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// commitmentOf reads what a result event commits to; nil if it is no sealed one.
-func commitmentOf(ev nostr.Event) (*hashing.Digest, error) {
-	t := ev.Tags.Find("commitment")
-	if t == nil {
-		return nil, nil
-	}
-	d, err := hashing.ParseDigest(t[1])
-	if err != nil {
-		return nil, purchase.Mismatch("result", "its commitment: "+err.Error())
-	}
-	return &d, nil
-}
 
 // sealedResult keeps a result that came in boxes. They are fetched before
 // anything is paid for them.
@@ -68,7 +56,7 @@ func (f *follower) sealedResult(ctx context.Context, p view, ev nostr.Event) err
 	if err := f.c.cfg.Store.SetSealed(ctx, f.id, f.signed, contents); err != nil {
 		return fmt.Errorf("store sealed result: %w", err)
 	}
-	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d bytes in boxes", bytesOf(boxesOf(d.blobs))))
+	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d bytes in boxes", blob.Bytes(blob.Boxes(d.blobs))))
 	if p, err = f.view(ctx); err != nil {
 		return err
 	}
@@ -77,24 +65,6 @@ func (f *follower) sealedResult(ctx context.Context, p view, ev nostr.Event) err
 	}
 
 	return f.unseal(ctx, p)
-}
-
-// boxesOf are the boxes of a sealed result, counted as a dispute counts them: what an
-// encrypted result keeps at an address is none of them, whatever role it names.
-func boxesOf(refs []blobRef) (boxes []blobRef) {
-	for _, r := range refs {
-		if r.role == receipts.RoleSealed && r.box == nil {
-			boxes = append(boxes, r)
-		}
-	}
-	return boxes
-}
-
-func bytesOf(refs []blobRef) (n int64) {
-	for _, r := range refs {
-		n += r.size
-	}
-	return n
 }
 
 // unseal opens the boxes once they are paid for, and takes what is in them as
@@ -139,18 +109,18 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 	if err := json.Unmarshal(p.SealedEvent, &ev); err != nil {
 		return Opened{}, fmt.Errorf("stored result: %w", err)
 	}
-	commitment, err := commitmentOf(ev)
+	commitment, err := blob.Commitment(ev)
 	if err != nil || commitment == nil {
 		return Opened{}, fmt.Errorf("stored result: no commitment: %w", err)
 	}
-	refs, err := blobRefs(ev.Tags)
+	refs, err := blob.Refs(ev.Tags)
 	if err != nil {
 		return Opened{}, err
 	}
 
 	var boxes [][]byte
-	for _, ref := range boxesOf(refs) {
-		box, err := store.Content(ctx, ref.digest)
+	for _, ref := range blob.Boxes(refs) {
+		box, err := store.Content(ctx, ref.Digest)
 		if err != nil {
 			return Opened{}, err
 		}
@@ -167,9 +137,9 @@ func Unseal(ctx context.Context, store Evidence, p Purchase) (Opened, error) {
 	}
 
 	terms := purchase.TermsOf(p)
-	var inside []blobRef
+	var inside []blob.Ref
 	for i, part := range o.Seal.Contents {
-		inside = append(inside, blobRef{role: part.Role, digest: part.Digest, size: part.Size})
+		inside = append(inside, blob.Ref{Role: part.Role, Digest: part.Digest, Size: part.Size})
 		if part.Role == receipts.RoleResult {
 			o.Output = o.Contents[i]
 		}

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -76,6 +76,16 @@ var (
 	ErrRefundOfAnother = purchase.ErrRefundOfAnother
 )
 
+// What stands against a payment that was begun.
+var (
+	// ErrOtherWallet: a payment was begun with another wallet than the configured one,
+	// which can neither pay it nor say what became of it.
+	ErrOtherWallet = pay.ErrOtherWallet
+	// ErrPaymentForgotten: the wallet was told to pay, and does not know any more what
+	// became of it: it may be paid, so nothing is paid in its place.
+	ErrPaymentForgotten = pay.ErrForgotten
+)
+
 // ErrPanelOpen: the purchase belongs to a panel that has not decided whether it is
 // paid; whoever follows the panel follows the purchase.
 var ErrPanelOpen = errors.New("this purchase belongs to a panel that has not decided yet")
@@ -109,25 +119,10 @@ type PurchaseStore interface {
 
 // SpendingStore keeps what purchases cost, within the budget.
 type SpendingStore interface {
-	// Reserve is for the attempt of either purpose. It moves requested -> paying: in one transaction it stores quote,
-	// invoice and acceptance and reserves amount + fee limit against the
-	// purchase's own maximum and the limits; a charge for a plain NIP-90 provider's
-	// invoice has neither quote nor acceptance. *BudgetError, ErrSecondPayment.
-	// The budget day is the day of the attempt's ReservedAt (UTC).
-	Reserve(ctx context.Context, requestID string, c Charge, l Limits) error
+	pay.Store
 	// Fits is what Reserve would say of the limits now, for a purchase of that
 	// maximum: *BudgetError.
 	Fits(ctx context.Context, provider string, maxMsats int64, a Attempt, l Limits) error
-	// SetSent records, before the wallet is told so, that it is to pay the attempt
-	// with this hash. Each time counts. ErrNeverSent if the purchase was canceled
-	// before the first time, so that it is not paid by anybody.
-	SetSent(ctx context.Context, requestID string, hash payments.Hash) error
-	// Paid moves paying -> paid, or after an engagement fee -> requested: the
-	// reservation becomes spending of amount + fee; the rest is free again. Repeating it with the same payment is fine.
-	Paid(ctx context.Context, requestID string, p payments.Payment) error
-	// Unpaid records that the payment failed for good: the reservation is
-	// released and the purchase moves to failed or canceled with the reason.
-	Unpaid(ctx context.Context, requestID string, p payments.Payment, to State, reason string) error
 	// GiveUp takes a purchase that is paying off the open ones, with the reason;
 	// all else of it stays, the reservation too.
 	GiveUp(ctx context.Context, requestID, reason string) error

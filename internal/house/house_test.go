@@ -104,7 +104,11 @@ var rooms = map[string][]string{
 	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
 	// What the stages of a buyer and its store share.
 	"buyer/purchase": {"domain", "hashing", "payments", "receipts", "schemas"},
-	"buyer":          {"buyer/internal/discover", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts", "schemas"},
+	// Its stages: none imports another.
+	"buyer/internal/author": {"buyer/purchase", "domain", "market/kinds"},
+	"buyer/internal/blob":   {"buyer/purchase", "hashing", "payments", "receipts"},
+	"buyer/internal/pay":    {"buyer/purchase", "payments"},
+	"buyer":                 {"buyer/internal/author", "buyer/internal/blob", "buyer/internal/discover", "buyer/internal/pay", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts", "schemas"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
