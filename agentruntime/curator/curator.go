@@ -77,11 +77,11 @@ func (c *Config) validate() error {
 
 	switch {
 	case c.Store == nil:
-		return errors.New("curator without a store")
+		return errors.New("curator config: a store is required")
 	case c.FoldFrom < 0:
-		return fmt.Errorf("fold from %d tokens on", c.FoldFrom)
+		return fmt.Errorf("curator config: fold from %d tokens, want 0 or more", c.FoldFrom)
 	case c.Budget < 0:
-		return fmt.Errorf("context budget of %d tokens", c.Budget)
+		return fmt.Errorf("curator config: context budget of %d tokens, want 1 or more", c.Budget)
 	case !(0 <= c.FoldBelow && c.FoldBelow <= c.UnfoldAbove && c.UnfoldAbove <= 1): // also refuses NaN
 		return fmt.Errorf("fold below %v, unfold above %v: want 0 <= fold <= unfold <= 1", c.FoldBelow, c.UnfoldAbove)
 	}
