@@ -1,10 +1,11 @@
-// Package curator keeps a thread's context within what a model can use: of each
-// segment the prompt shows the original, a summary, or nothing (AP-6).
+// Package curator keeps a thread's context small enough for a model. Each segment
+// of the context is shown to the model in full, shown as a summary, or left out
+// (AP-6).
 //
-// It folds what is irrelevant to the task before there is any pressure, evicts
-// the least relevant when the whole is over budget, and brings back what has
-// become relevant. It keeps no state: what it knows is in the Store, and a new
-// Curator goes on where the last one stopped.
+// The curator folds segments that are irrelevant to the task before space runs
+// short, evicts the least relevant ones when the context is over budget, and
+// unfolds segments that have become relevant. All of its state is in the [Store],
+// so a new [Curator] continues where the last one stopped.
 package curator
 
 import (
@@ -25,36 +26,39 @@ const (
 	defaultUnfoldAbove = 0.3
 )
 
-// maxScored is how much of an original is read for its relevance, in bytes. What
-// matters only further behind is missed; then the model has to ask.
+// maxScored is how many bytes of an original are scored for relevance. A relevant
+// passage after them is not found; the model then has to ask for the segment.
 const maxScored = 32 << 10
 
-// Score says how relevant each text is to the task, 0 to 1, in the order of the
-// texts.
+// Score returns the relevance of each text to the task, from 0 to 1, in the order
+// of texts.
 type Score func(task string, texts []string) []float64
 
-// Summarize makes the summary of a segment. What it returns is checked: an
-// excerpt is refused and Extract's summary taken instead.
+// Summarize writes the summary of a segment. The curator checks the result: if it
+// quotes the original at length, it is refused and [Extract] writes the summary
+// instead.
 type Summarize func(ctx context.Context, s Segment, original []byte) (string, error)
 
-// Config is a curator's.
+// Config configures a [Curator].
 type Config struct {
 	Store Store
 	// Budget is the most that a View may cost, in estimated tokens; 0 means
 	// DefaultBudget.
 	Budget int
-	// FoldBelow and UnfoldAbove are relevances: below the first a segment is
-	// folded, from the second on it is shown. What is between stays as it is.
-	// Both zero: the defaults.
+	// FoldBelow and UnfoldAbove are relevances. A segment below FoldBelow is
+	// folded, one from UnfoldAbove on is shown in full, and one between them stays
+	// as it is. If both are zero the defaults apply.
 	FoldBelow, UnfoldAbove float64
-	// FoldFrom is a cost in tokens: as long as all of a thread costs no more, nothing
-	// is folded for being irrelevant. 0: it is folded however much room there is.
+	// FoldFrom is a cost in tokens: while the whole thread costs no more than this,
+	// no segment is folded for being irrelevant. With 0, irrelevant segments are
+	// folded however much room there is.
 	FoldFrom int
-	// Score is Lexical if nil.
+	// Score defaults to the share of the task's words that occur in a text.
 	Score Score
-	// Summarize is Extract if nil.
+	// Summarize defaults to [Extract].
 	Summarize Summarize
-	// Logger receives refused summaries, without their text; nil discards.
+	// Logger receives the reasons why summaries were refused, without their text.
+	// If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -89,8 +93,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Curator curates the threads of one store. It is safe for concurrent use; of
-// two Turns at once on one thread, one may fail with the store's error.
+// Curator curates the threads of one store. It is safe for concurrent use, but when
+// two Turns run on one thread at once, one of them may fail with the store's error.
 type Curator struct{ cfg Config }
 
 // New returns a curator.
@@ -101,12 +105,12 @@ func New(cfg Config) (*Curator, error) {
 	return &Curator{cfg}, nil
 }
 
-// View is what the prompt may show, the oldest segment first.
+// View is the context that a prompt may show, the oldest segment first.
 type View struct {
-	// Items are the Expanded and the Folded segments; Content is what to show.
+	// Items are the Expanded and the Folded segments. Show the Content of each.
 	Items []Segment
-	// Evicted counts the segments that are not shown. A model that misses one
-	// asks for it by id, or by naming what it is about in the next task.
+	// Evicted counts the segments that are left out. The model can ask for one by
+	// its id, or bring it back by mentioning its subject in the next task.
 	Evicted int
 	// Tokens is the estimated cost of the Items' contents, at most the budget.
 	Tokens int
@@ -118,11 +122,11 @@ func (c *Curator) Turn(ctx context.Context, thread pipeline.ThreadID, task strin
 	return c.turn(ctx, thread, task, 0)
 }
 
-// Unfold is a Turn in which one segment is shown because it was asked for, with
-// no regard to its relevance, for as long as the task stays the same. So the
-// worst that a bad decision costs is this one round trip (AP-6.5.2).
-// ErrUnknownSegment if the thread has no such segment, ErrOverBudget if it can
-// never be shown as a whole.
+// Unfold is a Turn that shows one segment regardless of its relevance, because the
+// model asked for it, for as long as the task stays the same. A wrong decision to
+// fold therefore costs at most this one round trip (AP-6.5.2). The error is
+// ErrUnknownSegment if the thread has no such segment, and ErrOverBudget if the
+// segment alone exceeds the budget.
 func (c *Curator) Unfold(ctx context.Context, thread pipeline.ThreadID, task string, id ID) (View, []Decision, error) {
 	if id <= 0 {
 		return View{}, nil, fmt.Errorf("unfold %s: %w", id, ErrUnknownSegment)
@@ -162,7 +166,7 @@ func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task strin
 	return view, decisions, err
 }
 
-// read lists a thread's segments with their relevance to the task.
+// read lists the segments of a thread and scores each against the task.
 func (c *Curator) read(ctx context.Context, thread pipeline.ThreadID, task string) ([]item, error) {
 	segments, err := c.cfg.Store.Segments(ctx, thread, maxScored)
 	if err != nil {
@@ -193,7 +197,7 @@ func (c *Curator) read(ctx context.Context, thread pipeline.ThreadID, task strin
 	return items, nil
 }
 
-// unit brings what a Score returned into its range; NaN is 0.
+// unit clamps a score to the range 0 to 1; NaN becomes 0.
 func unit(f float64) float64 {
 	if math.IsNaN(f) {
 		return 0
@@ -218,7 +222,8 @@ func (c *Curator) ask(items []item, id ID, task hashing.Digest) error {
 	return fmt.Errorf("%s: %w", id, ErrUnknownSegment)
 }
 
-// summarize gives a summary to what is to be folded and has none yet.
+// summarize writes a summary for each segment that is about to be folded and has
+// none.
 func (c *Curator) summarize(ctx context.Context, items []item) error {
 	for i := range items {
 		it := &items[i]
@@ -239,8 +244,9 @@ func (c *Curator) summarize(ctx context.Context, items []item) error {
 	return nil
 }
 
-// summary is the summarizer's, if it keeps the rules, or Extract's. A summarizer
-// that fails costs quality, never the fold.
+// summary returns the summarizer's text if it passes the checks, else Extract's. A
+// summarizer that fails lowers the quality of the summary but never prevents the
+// fold.
 func (c *Curator) summary(ctx context.Context, s Segment, original []byte) (string, error) {
 	text, err := c.cfg.Summarize(ctx, s, original)
 	if err == nil {
@@ -277,8 +283,9 @@ func (c *Curator) view(ctx context.Context, thread pipeline.ThreadID, items []it
 	return v, nil
 }
 
-// Return ends a thread, with the folds that its policy needs; Returned.Folds
-// must be empty. See Returned for what becomes of its context.
+// Return ends a thread and makes the folds that its retention policy needs;
+// Returned.Folds must be empty. [Returned] says what happens to the thread's
+// context.
 func (c *Curator) Return(ctx context.Context, r Returned) error {
 	folds, err := c.Folds(ctx, r)
 	if err != nil {
@@ -291,8 +298,8 @@ func (c *Curator) Return(ctx context.Context, r Returned) error {
 	return nil
 }
 
-// Folds makes the folds that a thread's return needs, for a caller who ends the
-// thread in a transaction of its own. Nothing may be added to the thread between.
+// Folds returns the folds that the return of a thread needs, for a caller that ends
+// the thread in its own transaction. Nothing may be added to the thread in between.
 func (c *Curator) Folds(ctx context.Context, r Returned) ([]Change, error) {
 	if r.Retention.Policy != pipeline.RetainDays {
 		return nil, nil

@@ -12,7 +12,7 @@ type Reason string
 const (
 	ReasonIrrelevant Reason = "irrelevant" // relevance fell below the threshold
 	ReasonRelevant   Reason = "relevant"   // relevance rose to the threshold
-	ReasonBudget     Reason = "budget"     // the whole, or it alone, was over budget
+	ReasonBudget     Reason = "budget"     // the context as a whole, or this segment alone, was over budget
 	ReasonAsked      Reason = "asked"      // the model asked for it by id
 	ReasonReturned   Reason = "returned"   // its thread ended
 )
@@ -25,33 +25,33 @@ type Decision struct {
 	Reason    Reason
 }
 
-// item is a segment in a turn: Status is where it is to be, from where it was.
+// item is a segment during a turn: Status is its new tier, from its old one.
 type item struct {
 	Segment
 	from   Status
 	reason Reason
 	claim  claim
-	made   bool // Summary is new
+	made   bool // Summary was written in this turn
 }
 
-// claim is what a segment has beside its relevance to stay in view.
+// claim says why a segment stays in view regardless of its relevance.
 type claim int
 
 const (
 	noClaim claim = iota
-	newest        // it is what was just said: no prompt has shown it yet
+	newest        // the latest segment, which no prompt has shown yet
 	askedBefore
 	askedNow
 )
 
-// wanted marks what the model asked for under the task at hand.
+// wanted marks a segment that the model asked for under the current task.
 func (it *item) wanted(c claim) { it.claim, it.Relevance, it.reason = c, 1, ReasonAsked }
 
 func (it *item) move(to Status, why Reason) { it.Status, it.reason = to, why }
 
-// byRelevance folds and unfolds without regard to the whole: this comes before
-// any pressure (AP-6.3.4). What is alone over the budget is shown as a summary.
-// The newest segment is not folded for irrelevance.
+// byRelevance folds and unfolds each segment by itself, before the whole is over
+// budget (AP-6.3.4). A segment that alone exceeds the budget is shown as a summary.
+// The newest segment is never folded for irrelevance.
 func byRelevance(items []item, foldBelow, unfoldAbove float64, budget int) {
 	for i := range items {
 		it := &items[i]
@@ -69,7 +69,7 @@ func byRelevance(items []item, foldBelow, unfoldAbove float64, budget int) {
 	}
 }
 
-// keepShorter shows in full what a summary would not make shorter.
+// keepShorter shows the original where the summary would not be shorter.
 func keepShorter(items []item) {
 	for i := range items {
 		it := &items[i]
@@ -79,7 +79,7 @@ func keepShorter(items []item) {
 	}
 }
 
-// cost is what the prompt pays for all of them as they stand, in tokens.
+// cost is what all items cost in a prompt in their current tiers, in tokens.
 func cost(items []item) (tokens int) {
 	for _, it := range items {
 		tokens += it.cost()
@@ -87,8 +87,8 @@ func cost(items []item) (tokens int) {
 	return tokens
 }
 
-// byBudget evicts the least relevant, among equals the oldest, until the rest is
-// within the budget. Segments with a claim come last.
+// byBudget evicts segments until the rest fits the budget: the least relevant
+// first, the oldest of equals first, and those with a claim last.
 func byBudget(items []item, budget int) {
 	total := cost(items)
 	order := make([]*item, 0, len(items))
@@ -110,8 +110,9 @@ func byBudget(items []item, budget int) {
 	}
 }
 
-// outcome lists what is different in the end. A segment that is shown already
-// and was asked for is written too, or the next turn would not know of it.
+// outcome lists the segments whose tier changed. A segment that the model asked for
+// is written even if it was shown already, so that the next turn knows of the
+// request.
 func outcome(items []item) (decisions []Decision, changes []Change) {
 	for _, it := range items {
 		moved := it.Status != it.from

@@ -11,10 +11,10 @@ import (
 
 // Bounds of an extraction.
 const (
-	maxExtracted = 1 << 20 // bytes of the original that are looked at
-	maxFacts     = 8       // of one kind
+	maxExtracted = 1 << 20 // bytes of the original that are read
+	maxFacts     = 8       // facts of one kind in a summary
 	maxFactBytes = 80
-	maxPending   = 10_000 // facts that are counted, of one kind
+	maxPending   = 10_000 // facts of one kind that are counted
 )
 
 // The kinds of facts, in the order of a summary.
@@ -33,9 +33,9 @@ func extraction(_ context.Context, s Segment, original []byte) (string, error) {
 	return Extract(s.ContentType, original), nil
 }
 
-// Extract sums up an original without a model: what came out, the identifiers,
-// numbers and hashes in it, its most frequent words, and its size. It constructs: what it says passes
-// CheckSummary for every original.
+// Extract summarizes an original without a model. The summary lists outcomes,
+// identifiers, numbers, hashes, the most frequent words and the size. It passes
+// [CheckSummary] for every original: facts that would quote it are dropped.
 func Extract(contentType string, original []byte) string {
 	looked := original[:min(len(original), maxExtracted)]
 	var found [factKinds]facts
@@ -52,7 +52,8 @@ func Extract(contentType string, original []byte) string {
 		found = [factKinds]facts{}
 	}
 
-	// Something in it reads like the original. Each fact must earn its place.
+	// The summary repeats a run of words of the original, so each fact is checked
+	// before it is added.
 	var kept [factKinds]facts
 	for kind := range found {
 		for _, f := range found[kind].top(maxFacts) {
@@ -70,8 +71,8 @@ func Extract(contentType string, original []byte) string {
 	return lastResort(check)
 }
 
-// lastResort is for an original that has even the words of our own frame. One
-// word repeats only an original of that one word.
+// lastResort is for an original that contains even the words of our own summary. A
+// single word can only repeat an original of that one word.
 func lastResort(check excerpts) string {
 	if check.check("folded") == nil {
 		return "folded"
@@ -96,19 +97,19 @@ func render(found [factKinds]facts, size string) string {
 var (
 	hashForm   = regexp.MustCompile(`^([a-z0-9]{2,10}[:-])?[0-9a-f]{32,128}$`)
 	numberForm = regexp.MustCompile(`^[-+]?[0-9]+([.,:][0-9]+)*(%|[A-Za-z]{1,5})?$`)
-	// outcomeForm is a word that says how something ended.
+	// outcomeForm matches a word that says how something ended.
 	outcomeForm = regexp.MustCompile(`(?i)^(pass(ed)?|fail(ed|s|ure|ures)?|errors?|ok|success|succeeded|completed?|timeout|timed-out|` +
 		`denied|refused|rejected|accepted|approved|cancell?ed|expired|panic|killed|true|false|done|paid|unpaid|verified|invalid|valid)$`)
 )
 
-// Bounds of the words that say what a text is about.
+// Bounds of the topic words.
 const (
 	maxTopics    = 6
 	minTopicSize = 4 // bytes
 )
 
-// topics are the most frequent words of ordinary language, in the alphabet's
-// order: a list, not a sentence.
+// topics returns the most frequent words of ordinary language in alphabetical
+// order, so that they read as a list and not as a sentence.
 func topics(text string) facts {
 	var all facts
 	for word := range split(text) {
@@ -120,7 +121,7 @@ func topics(text string) facts {
 
 	list := all.top(maxTopics)
 	for i := range list {
-		list[i].times = 1 // how often is of no use to the reader
+		list[i].times = 1 // the count is of no use to the reader
 	}
 	slices.SortFunc(list, func(a, b fact) int { return strings.Compare(a.value, b.value) })
 	return facts{list: list}
@@ -144,8 +145,8 @@ func kindOf(word string) (kind int, ok bool) {
 	return factID, isIdentifier(word)
 }
 
-// isIdentifier: letters with digits, with a joint inside ("a/b", "job_id"), or
-// with a capital inside ("getUser").
+// isIdentifier reports whether a word is an identifier: letters with digits, with a
+// joint inside ("a/b", "job_id"), or with a capital inside ("getUser").
 func isIdentifier(word string) bool {
 	var letters, digits, joints, inner int
 	for i, r := range word {
@@ -168,7 +169,8 @@ func isIdentifier(word string) bool {
 	return letters > 0 && (digits > 0 || joints > 0 || inner > 0 && inner < letters-1)
 }
 
-// extractText looks at each word. A number goes with the word before it.
+// extractText classifies each word. A number is kept together with the word before
+// it.
 func extractText(text string, found *[factKinds]facts) {
 	before := ""
 	for word := range strings.FieldsSeq(text) {
@@ -189,7 +191,7 @@ func extractText(text string, found *[factKinds]facts) {
 	}
 }
 
-// isName is a word that can stand before a value.
+// isName reports whether a word can be the name of a value.
 func isName(s string) bool {
 	return s != "" && len(s) <= 32 && strings.IndexFunc(s, func(r rune) bool {
 		return !unicode.IsLetter(r) && r != '_' && r != '-' && r != '.'

@@ -11,7 +11,7 @@ import (
 	"unicode"
 )
 
-// fact is a value, with its name if it has one, and how often it was found.
+// fact is a value with its name, if it has one, and the number of times it occurs.
 type fact struct {
 	name, value string
 	times       int
@@ -28,7 +28,7 @@ func (f fact) String() string {
 	return s
 }
 
-// facts are distinct, in the order in which they were found.
+// facts is a list without duplicates, in the order of first occurrence.
 type facts struct {
 	list []fact
 	at   map[[2]string]int
@@ -51,18 +51,18 @@ func (f *facts) add(name, value string) {
 	f.list = append(f.list, fact{name, value, 1})
 }
 
-// top returns the n most frequent; among equals the first found.
+// top returns the n most frequent facts, of equals the first found.
 func (f facts) top(n int) []fact {
 	list := slices.Clone(f.list)
 	slices.SortStableFunc(list, func(a, b fact) int { return cmp.Compare(b.times, a.times) })
 	return list[:min(n, len(list))]
 }
 
-// outcomeName is a member that says how something ended.
+// outcomeName matches the name of a JSON member that says how something ended.
 var outcomeName = regexp.MustCompile(`(?i)^(status|state|ok|success|passed|outcome|verdict|result|error|code|exit_?code|reason)$`)
 
-// extractJSON takes the scalar members of a JSON document with their names. It
-// reports whether there was one.
+// extractJSON adds the scalar members of a JSON document with their names. It
+// returns false if doc is not JSON.
 func extractJSON(doc []byte, found *[factKinds]facts) bool {
 	dec := json.NewDecoder(strings.NewReader(string(doc)))
 	dec.UseNumber()
@@ -80,8 +80,8 @@ func extractJSON(doc []byte, found *[factKinds]facts) bool {
 	return false
 }
 
-// walkJSON goes in the order of the names, so the same document gives the same
-// summary. The decoder has bounded the depth.
+// walkJSON visits members in the order of their names, so that equal documents have
+// equal summaries. The decoder has bounded the depth.
 func walkJSON(name string, v any, found *[factKinds]facts) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -112,12 +112,12 @@ func addNamed(name, value string, found *[factKinds]facts) {
 		found[factOutcome].add(name, value)
 	case ok:
 		found[kind].add(name, value)
-	default: // a text: its own words
+	default: // a text: classify its words
 		extractText(value, found)
 	}
 }
 
-// isToken is one short visible word.
+// isToken reports whether s is one short word of visible characters.
 func isToken(s string) bool {
 	return s != "" && len(s) <= maxFactBytes/2 && strings.IndexFunc(s, func(r rune) bool {
 		return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == ';' || r == ','

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// maxTerm bounds a term in bytes; what is longer is cut.
+// maxTerm is the length in bytes at which a term is cut.
 const maxTerm = 64
 
-// lexical is how much of the task's vocabulary a text has: the sum of the weights
-// of the task's terms that occur in it, by the sum of all their weights. A term
-// weighs more the fewer of the texts have it. The same task and texts give the
-// same numbers on every machine.
+// lexical scores how much of the task's vocabulary a text has: the weights of the
+// task's terms that occur in the text, divided by the weights of all its terms. The
+// fewer texts contain a term, the more it weighs. The same task and texts give the
+// same scores on every machine.
 func lexical(task string, texts []string) []float64 {
 	scores := make([]float64, len(texts))
 
@@ -50,7 +50,7 @@ func lexical(task string, texts []string) []float64 {
 	return scores
 }
 
-// functionWords say nothing about what a text is about.
+// functionWords say nothing about the subject of a text.
 const functionWords = " a an and are as at be by can do for from has have how i in is it its may me my not of on or our please" +
 	" so than that the their them then there these they this to us was we were what when where which who will with you your "
 

@@ -10,24 +10,25 @@ import (
 
 // Bounds of a summary.
 const (
-	// MaxSummaryBytes bounds one summary.
+	// maxSummaryBytes bounds the length of a summary.
 	maxSummaryBytes = 4 << 10
-	// maxRun is the shortest run of words in common with the original that makes
-	// a summary an excerpt. Where the original has fewer words, it is all of it.
+	// maxRun is the number of consecutive words of the original that make a summary
+	// an excerpt. If the original has fewer words, all of them do.
 	maxRun = 8
-	// maxSummaryWord bounds one word in bytes: what has no spaces (encoded data)
-	// must not pass as a single word. The longest common hash has 128 digits.
+	// maxSummaryWord bounds one word in bytes: encoded data without spaces must not
+	// pass as a single word. The longest common hash has 128 digits.
 	maxSummaryWord = 128
 )
 
-// CheckSummary says whether summary may stand for original (AP-6.4.1): ErrSummary
-// if it is empty, too large or no text, ErrExcerpt if it has eight words in a row
-// from the original. Case and punctuation do not count.
+// CheckSummary reports whether summary may stand for original (AP-6.4.1). The error
+// is ErrSummary if the summary is empty, too long or not text, and ErrExcerpt if it
+// repeats eight consecutive words of the original. Case and punctuation do not
+// count.
 func CheckSummary(summary string, original []byte) error {
 	return excerptsOf(original).check(summary)
 }
 
-// excerpts knows the words of an original.
+// excerpts finds words of an original in a summary.
 type excerpts struct {
 	words []uint64
 }
@@ -79,8 +80,9 @@ func runAt(words []uint64, n int) (r run) {
 	return r
 }
 
-// words returns the hashes of the words of s and the length of the longest. Two
-// words with one hash can only make a summary look worse than it is.
+// words returns the hashes of the words of s and the length of the longest word. If
+// two words have the same hash, a good summary may be refused, but no bad one
+// passes.
 func words(s string) (list []uint64, longest int) {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a, a rune at a time
 	for word := range split(s) {
@@ -93,11 +95,11 @@ func words(s string) (list []uint64, longest int) {
 	return list, longest
 }
 
-// split goes through the words of s: runs of letters, marks and digits. In
-// scripts that put no spaces between words each character is one.
+// split yields the words of s: runs of letters, marks and digits. In scripts
+// without spaces between words, each character is a word.
 func split(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		start := -1 // of the word that goes on
+		start := -1 // of the current word, -1 between words
 		for i, r := range s {
 			inWord := unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r)
 			alone := r > unicode.MaxLatin1 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer)

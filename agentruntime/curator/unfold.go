@@ -14,14 +14,14 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// A model asks for what it does not see with {"id": "ctx-17"} or
-// {"about": "some words"}, and gets an Original.
+// A model asks for a segment out of view with {"id": "ctx-17"} or {"about": "some
+// words"}. The answer is an [Original].
 const (
-	// UnfoldSchema is the JSON Schema of the question.
+	// UnfoldSchema is the JSON Schema of the request.
 	UnfoldSchema = `{"type":"object","additionalProperties":false,"minProperties":1,"maxProperties":1,"properties":{` +
 		`"id":{"type":"string","pattern":"^ctx-[1-9][0-9]*$","description":"the segment to read in full"},` +
 		`"about":{"type":"string","minLength":1,"maxLength":1024,"description":"words that a segment out of view is about"}}}`
-	// OriginalSchema is that of the answer.
+	// OriginalSchema is the JSON Schema of the answer.
 	OriginalSchema = `{"type":"object","additionalProperties":false,"required":["id","content_type","content"],"properties":{` +
 		`"id":{"type":"string"},"content_type":{"type":"string"},"content":{"type":"string"},"encoding":{"const":"base64"}}}`
 )
@@ -31,11 +31,11 @@ type Original struct {
 	ID          string `json:"id"`
 	ContentType string `json:"content_type"`
 	Content     string `json:"content"`
-	// Encoding is "base64" for what is not UTF-8, else missing.
+	// Encoding is "base64" if the content is not UTF-8, else missing.
 	Encoding string `json:"encoding,omitempty"`
 }
 
-// Codes of the failures that a model is told.
+// Error codes that the model sees.
 const (
 	CodeUnknown  = "context.unknown_segment"
 	CodeTooLarge = "context.too_large"
@@ -64,7 +64,8 @@ func parseUnfold(doc []byte) (r unfoldRequest, err error) {
 	return r, err
 }
 
-// CodeOf is the code that an error of Original is told a model with.
+// CodeOf returns the error code under which the model sees an error of
+// [Curator.Original].
 func CodeOf(err error) (code string, ok bool) {
 	switch {
 	case errors.Is(err, ErrUnknownSegment):
@@ -75,10 +76,10 @@ func CodeOf(err error) (code string, ok bool) {
 	return "", false
 }
 
-// Original answers a request that has the form of UnfoldSchema with a document
-// of the form of OriginalSchema. Only the segments of the thread are seen, which is
-// the pipeline's word and never the message's; nothing changes its tier by that.
-// ErrUnknownSegment, ErrOverBudget.
+// Original answers a request of the form UnfoldSchema with a document of the form
+// OriginalSchema. It finds only segments of the given thread, which the pipeline
+// names and the request cannot, and changes no tier. Its errors are
+// ErrUnknownSegment and ErrOverBudget.
 func (c *Curator) Original(ctx context.Context, thread pipeline.ThreadID, request []byte) ([]byte, error) {
 	r, err := parseUnfold(request)
 	if err != nil {
@@ -103,8 +104,8 @@ func (c *Curator) Original(ctx context.Context, thread pipeline.ThreadID, reques
 	return json.Marshal(o)
 }
 
-// find looks by id, or for the segment out of full view that is most relevant to
-// the words; among equals the newest.
+// find returns the segment with the id, or the folded or evicted segment that is
+// most relevant to the words, of equals the newest.
 func (c *Curator) find(ctx context.Context, thread pipeline.ThreadID, r unfoldRequest) (Segment, error) {
 	items, err := c.read(ctx, thread, r.About)
 	if err != nil {
@@ -129,10 +130,10 @@ func (c *Curator) find(ctx context.Context, thread pipeline.ThreadID, r unfoldRe
 	return best, nil
 }
 
-// Text is the view as text for a prompt: each segment under a line that names
-// it, and in the end what is out of view. What a segment says is data and may
-// imitate such a line; nothing but the reader's understanding depends on them.
-// The lines come on top of View.Tokens, about 10 tokens each.
+// Text formats the view for a prompt: each segment follows a line with its id, and
+// the last line counts the segments out of view. The text of a segment may imitate
+// such a line; only the model could be misled by it. The lines cost about 10 tokens
+// each on top of View.Tokens.
 func (v View) Text() string {
 	var b strings.Builder
 	for _, s := range v.Items {
