@@ -178,9 +178,9 @@ func FromError(err error) *Error {
 	case errors.As(err, &remote):
 		return FromOS(remote.Code, remote.Message)
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{Kind: KindDeadline, Reason: "the deadline is over", cause: err}
+		return &Error{Kind: KindDeadline, Reason: "the deadline has passed", cause: err}
 	case errors.Is(err, context.Canceled):
-		return &Error{Kind: KindCanceled, Reason: "the caller gave up", cause: err}
+		return &Error{Kind: KindCanceled, Reason: "the caller canceled", cause: err}
 	case errors.As(err, &failed):
 		return FromOS(failed.Failure.Code, failed.Failure.Message)
 	}
@@ -192,12 +192,12 @@ func fromPipeline(err error) *Error {
 	made := func(kind Kind, reason string) *Error { return &Error{Kind: kind, Reason: reason, cause: err} }
 	switch {
 	case errors.Is(err, pipeline.ErrRouteNotFound), errors.Is(err, pipeline.ErrNoDirective):
-		return made(KindUnauthorized, "the sender may not say this here")
+		return made(KindUnauthorized, "the sender may not send this message here")
 	case errors.As(err, new(*pipeline.MalformedError)), errors.As(err, new(*pipeline.ValidationError)),
 		errors.As(err, new(*pipeline.ResponseError)):
-		return made(KindInvalid, "the envelope or its payload does not have its form")
+		return made(KindInvalid, "the envelope or its payload is malformed")
 	case errors.Is(err, pipeline.ErrThreadBusy), errors.Is(err, pipeline.ErrChainExhausted):
-		return made(KindOverload, "the conversation has too many messages under way")
+		return made(KindOverload, "the conversation has too many messages in flight")
 	}
 	return made(KindFailed, "the work failed")
 }

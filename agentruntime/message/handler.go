@@ -68,7 +68,7 @@ func (c Config) validate() error {
 	}
 
 	if len(c.Peers)+len(c.Instruments) > 0 && !slices.Contains(c.Takes, TypeError) {
-		return errors.New("who asks peers or uses tools must take errors")
+		return errors.New("an agent that asks peers or uses tools must take errors")
 	}
 	return c.Gate.validate()
 }

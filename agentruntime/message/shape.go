@@ -105,7 +105,7 @@ func (s shape) checkText(v, path string) *Error {
 	case s.maxLen > 0 && n > s.maxLen:
 		return invalid(path, "has more than %d characters", s.maxLen)
 	case s.pattern != nil && !s.pattern.MatchString(v):
-		return invalid(path, "has a bad form")
+		return invalid(path, "is malformed")
 	}
 
 	if s.more != nil {

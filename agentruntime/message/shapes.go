@@ -46,7 +46,7 @@ func uuidShape() shape {
 func timeShape() shape {
 	return shape{kind: "string", pattern: timeForm, format: "date-time", more: func(v string) string {
 		if _, err := time.Parse(time.RFC3339Nano, v); err != nil {
-			return "is no date and time"
+			return "is not a date and time"
 		}
 		return ""
 	}}
@@ -56,7 +56,7 @@ func urlShape() shape {
 	s := formed(urlForm, maxURL)
 	s.more = func(v string) string {
 		if u, err := url.Parse(v); err != nil || !u.IsAbs() {
-			return "is no absolute URL"
+			return "is not an absolute URL"
 		}
 		return ""
 	}

@@ -102,7 +102,7 @@ func toolAction(output []byte) (Action, error) {
 	}
 	var out ToolOutput
 	if err := hashing.Unmarshal(output, &out); err != nil || out.actions() > 1 {
-		return Action{}, invalid("", "the tool's output is no answer and no question")
+		return Action{}, invalid("", "the tool's output is neither an answer nor a question")
 	}
 
 	switch {

@@ -57,7 +57,7 @@ func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origi
 	if p.Tag == pipeline.TagError {
 		waits, ok := h.pending.takeOn(c.Thread)
 		if !ok {
-			return m, origin, invalid("", "is an error that nobody waits for")
+			return m, origin, invalid("", "is an error without a pending question")
 		}
 		var f pipeline.Failure
 		if err := json.Unmarshal(p.Bytes, &f); err != nil {
@@ -71,7 +71,7 @@ func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origi
 
 	waits, ok := h.pending.take(string(c.Thread), c.Sender)
 	if !ok {
-		return m, origin, invalid("", "is a result that nobody waits for")
+		return m, origin, invalid("", "is a result without a pending question")
 	}
 	m, err = resultOf(waits, h.Self, p.Bytes, now)
 	if err != nil {
