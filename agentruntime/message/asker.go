@@ -15,19 +15,20 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Asker asks agents in the name of one that knows no messages, such as one that
-// thinks: a question goes out as a message, and what comes back as plain JSON.
+// Asker asks other agents on behalf of an agent that knows no messages, such as a
+// thinking agent. Its question goes out as a message; the answer comes back as
+// plain JSON.
 type Asker struct {
-	// Self is who asks; its AgentID is the handler's name.
+	// Self is the agent that asks; its AgentID is the handler's name.
 	Self        Agent
 	Description string
-	// Asks are those that it can ask, by the payload tag of their questions.
+	// Asks are the agents that it may ask, by the payload tag of the question.
 	Asks map[string]Agent
-	// Types are how: TypeQuery or TypeCommand, by the same tags.
+	// Types says for each tag whether the question is a TypeQuery or a TypeCommand.
 	Types map[string]Type
-	// Answer is the payload tag of all answers, Answered.
+	// Answer is the payload tag of all answers.
 	Answer string
-	// Gives are the types that answers come as.
+	// Gives are the message types of the answers.
 	Gives  []Type
 	Gate   Gate
 	Logger *slog.Logger
@@ -38,12 +39,12 @@ type question struct {
 	Question string `json:"question"`
 }
 
-// QuestionSchema is its JSON Schema.
+// QuestionSchema is the JSON Schema of a question.
 const QuestionSchema = `{"type":"object","additionalProperties":false,"required":["question"],` +
 	`"properties":{"question":{"type":"string","minLength":1,"description":"what to ask, in words"}}}`
 
-// answered is the payload of an answer: what the agent said, and on what
-// evidence, as it was written.
+// answered is the payload of an answer: the text of the agent and its evidence, in
+// the bytes that it wrote.
 type answered struct {
 	From     string         `json:"from"`
 	Type     Type           `json:"type"`
@@ -51,7 +52,7 @@ type answered struct {
 	Evidence jsontext.Value `json:"evidence"`
 }
 
-// askTTL is how many seconds an agent has for an answer.
+// askTTL is the number of seconds that an agent has for its answer.
 const askTTL = 300
 
 type asker struct {
@@ -59,7 +60,7 @@ type asker struct {
 	pending *pending
 }
 
-// NewAsker makes the handler.
+// NewAsker returns the pipeline handler of an asker.
 func NewAsker(cfg Asker) (pipeline.Handler, error) {
 	if len(cfg.Asks) == 0 || cfg.Answer == "" || cfg.Self.InstanceID == "" || cfg.Logger == nil {
 		return pipeline.Handler{}, errors.New("asker " + cfg.Self.AgentID + ": somebody to ask, a tag of answers, an agent and a logger are required")
@@ -91,7 +92,7 @@ func NewAsker(cfg Asker) (pipeline.Handler, error) {
 	return h, nil
 }
 
-// CheckQuestion and CheckAnswered are the schemas of both payloads.
+// CheckQuestion and CheckAnswered validate the payloads of questions and answers.
 func CheckQuestion(doc []byte) error {
 	var q question
 	if err := hashing.Unmarshal(doc, &q); err != nil {
@@ -103,7 +104,7 @@ func CheckQuestion(doc []byte) error {
 	return nil
 }
 
-// CheckAnswered is described with CheckQuestion.
+// CheckAnswered validates an answer; see [CheckQuestion].
 func CheckAnswered(doc []byte) error { return hashing.Unmarshal(doc, &answered{}) }
 
 func (a *asker) handle(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
@@ -120,8 +121,8 @@ func (a *asker) handle(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 	return response, nil
 }
 
-// question makes a message of a plain question. Its session is the thread, so
-// that an answer rests on what the journal has of this task.
+// question turns a plain question into a message. The session of the message is the
+// thread, so that the answer must be backed by the journal of this task.
 func (a *asker) question(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	var q question
 	if err := hashing.Unmarshal(p.Bytes, &q); err != nil {
@@ -158,7 +159,7 @@ func (a *asker) ask(tag string, to Agent, text string, about Context, now time.T
 	return New(a.Self, to, Query{Question: text}, about, now)
 }
 
-// answer checks what came back as any agent would, its evidence included.
+// answer checks an answer and its evidence as any receiving agent does.
 func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Context) pipeline.Response {
 	m, err := a.Gate.Receive(ctx, p.Bytes)
 	waits, asked := a.pending.take(m.ReplyTo, c.Sender)
@@ -190,7 +191,8 @@ func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 	return pipeline.Reply(a.Answer, doc)
 }
 
-// noAnswer is the pipeline's word that the agent was not reached, or was silent.
+// noAnswer handles the pipeline's notice that the agent was not reached or gave no
+// answer.
 func (a *asker) noAnswer(p pipeline.Payload, c pipeline.Context) pipeline.Response {
 	if _, ok := a.pending.takeOn(c.Thread); !ok {
 		return pipeline.Silence()
@@ -205,7 +207,8 @@ func (a *asker) noAnswer(p pipeline.Payload, c pipeline.Context) pipeline.Respon
 	return pipeline.Fail(FromOS(f.Code, f.Message).Failure())
 }
 
-// osCode is the first code of the first row that has a message's code.
+// osCode returns the runtime protocol's code for a message code: the first one in
+// the first matching row of the table.
 func osCode(c Code) string {
 	for _, row := range table() {
 		if row.Code == c {

@@ -9,16 +9,16 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// How long an error and a gap live, in seconds.
+// Lifetimes of errors and gaps, in seconds.
 const (
 	errorTTL = 60
 	gapTTL   = 3600
 )
 
-// New makes a message of the content's type, in English JSON and without
-// evidence. Priority and TTL are those of the type. Evidence and what else
-// differs is set on the result; Encode checks it all. The error, an *Error,
-// says that the content is no JSON.
+// New returns a message whose type is that of content, in English JSON and without
+// evidence. Priority and TTL are the defaults of the type. Set evidence and other
+// fields on the result; [Encode] checks them. The error, an *Error, says that
+// content cannot be written as JSON.
 func New[C Content](from, to Agent, content C, c Context, now time.Time) (Message, error) {
 	doc, err := json.Marshal(content)
 	if err != nil {
@@ -50,8 +50,8 @@ func Reply[C Content](m Message, content C, e Evidence, now time.Time) (Message,
 	return answer, nil
 }
 
-// Fail answers m with an error message for err. Code and recoverable come from
-// the one table.
+// Fail answers m with an error message for err. Code and recoverable come from the
+// error table.
 func (m Message) Fail(err error, now time.Time) Message {
 	e := FromError(err)
 	content := Failure{Code: e.Code(), Message: wire.SafeText(e.Reason), Recoverable: e.Code().Recoverable()}
@@ -59,7 +59,7 @@ func (m Message) Fail(err error, now time.Time) Message {
 		details, _ := json.Marshal(map[string]string{"field": wire.SafeText(e.Field)})
 		content.Details = jsontext.Value(details)
 	}
-	// Marshalling cannot fail: SafeText has made all texts UTF-8.
+	// Marshalling cannot fail: SafeText made every text valid UTF-8.
 	answer, _ := Reply(m, content, Evidence{}, now)
 	return answer
 }

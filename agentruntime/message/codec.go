@@ -12,7 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// What a message has that does not say otherwise.
+// Defaults for members that a message leaves out.
 const (
 	defaultTTL      = 30
 	defaultTimezone = "UTC"
@@ -21,8 +21,8 @@ const (
 // timeLayout is how this package writes instants.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// head and tail are the members before and after the evidence, which is put
-// between them as the bytes it is.
+// head and tail are the members before and after the evidence. The evidence is
+// written between them byte for byte.
 type head struct {
 	ID        string      `json:"id"`
 	Timestamp string      `json:"timestamp"`
@@ -55,10 +55,10 @@ type wireMessage struct {
 	tail
 }
 
-// Parse reads a message and checks all that needs nothing else: its structure,
-// its content, that a response has evidence (YE-V5, K-19) and that citations
-// lead to sources (K-20). The error is an *Error: VALIDATION_FAILED, or
-// FABRICATION_DETECTED where the evidence is broken.
+// Parse reads a message and makes every check that needs only the message: its
+// structure, its content, that a response has evidence (YE-V5, K-19) and that each
+// citation names a source (K-20). The error is an *Error: VALIDATION_FAILED, or
+// FABRICATION_DETECTED if the evidence is broken.
 func Parse(doc []byte) (Message, error) {
 	if err := checkShape(doc); err != nil {
 		return Message{}, err
@@ -77,7 +77,7 @@ func Parse(doc []byte) (Message, error) {
 	return m, nil
 }
 
-// tree reads a bounded document strictly into maps, slices, strings and
+// tree decodes a document of bounded length strictly into maps, slices, strings and
 // float64s.
 func tree(doc []byte) (map[string]any, *Error) {
 	if len(doc) > maxBytes {
@@ -98,7 +98,7 @@ func tree(doc []byte) (map[string]any, *Error) {
 	return members, nil
 }
 
-// required are the members without which nothing is a message (YE-V1).
+// required are the members that every message must have (YE-V1).
 var required = [...]string{"id", "timestamp", "version", "from", "to", "type", "payload"}
 
 func checkShape(doc []byte) *Error {
@@ -129,7 +129,7 @@ type shapeKey struct {
 	format Format // FormatJSON or FormatText
 }
 
-// shapes are the shapes of all messages, made once.
+// shapes are the shapes of all messages, built once.
 var shapes = sync.OnceValue(func() map[shapeKey]shape {
 	all := map[shapeKey]shape{}
 	for _, t := range Types() {
@@ -140,7 +140,7 @@ var shapes = sync.OnceValue(func() map[shapeKey]shape {
 	return all
 })
 
-// decode makes a Message of a document that has its shape.
+// decode returns the Message of a document whose shape was checked.
 func decode(doc []byte) (Message, *Error) {
 	var w wireMessage
 	if err := json.Unmarshal(doc, &w, json.RejectUnknownMembers(true)); err != nil {
@@ -165,10 +165,10 @@ func decode(doc []byte) (Message, *Error) {
 	return m.withDefaults(), nil
 }
 
-// withDefaults fills in what a sender may leave out (K-18).
+// withDefaults fills in the members that a sender may leave out (K-18).
 func (m Message) withDefaults() Message {
 	if m.Context == (Context{}) {
-		// Nothing joins such a message to others: it is a session of its own.
+		// Nothing links this message to others, so it is a session of its own.
 		m.Context = Context{SessionID: m.ID, RequestID: m.ID, Locale: string(m.Payload.Language), Timezone: defaultTimezone}
 	}
 	if m.Priority == "" {
@@ -180,7 +180,7 @@ func (m Message) withDefaults() Message {
 	return m
 }
 
-// checkEvidence is what a message's type asks of its evidence.
+// checkEvidence checks that a message has the evidence that its type requires.
 func checkEvidence(m Message) *Error {
 	switch m.Type {
 	case TypeResponse:
@@ -192,7 +192,7 @@ func checkEvidence(m Message) *Error {
 			return m.Evidence.chain.require()
 		}
 		if r.Data != nil {
-			// Else a gap would be a way to say something without evidence.
+			// Without this, a gap would be a way to give data without evidence.
 			return invalid("payload.content.data", "must be absent where there is a gap")
 		}
 	case TypeEvidence:
@@ -204,8 +204,8 @@ func checkEvidence(m Message) *Error {
 	return nil
 }
 
-// Encode writes a message, the evidence in the bytes it came in. It refuses
-// with an *Error what Parse would refuse.
+// Encode writes a message, with its evidence byte for byte. Its error, an *Error,
+// refuses every message that Parse would refuse.
 func Encode(m Message) ([]byte, error) {
 	first, err := json.Marshal(head{
 		m.ID, m.Timestamp.UTC().Format(timeLayout), Version, m.From, m.To, m.ReplyTo, m.Type,

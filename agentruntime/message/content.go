@@ -7,17 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Contents of the nine types. Members that a content has beside these are kept
-// and mean nothing here. A jsontext.Value is any JSON value, nil where it is
-// absent.
+// Contents of the nine types. Other members of a content are kept but have no
+// meaning here. A jsontext.Value is any JSON value, nil if the member is absent.
 type (
 	// Query asks for information.
 	Query struct {
 		Question   string         `json:"question"`
 		Parameters jsontext.Value `json:"parameters,omitzero"` // object
 	}
-	// Response answers: with Answer and the evidence for it, or with Gap, which
-	// says that there is nothing to answer with.
+	// Response answers a query: with Answer and the evidence for it, or with Gap if
+	// there is no data.
 	Response struct {
 		Answer string         `json:"answer,omitzero"`
 		Data   jsontext.Value `json:"data,omitzero"`
@@ -28,7 +27,7 @@ type (
 		Command   string         `json:"command"`
 		Arguments jsontext.Value `json:"arguments,omitzero"` // object
 	}
-	// Event tells what happened.
+	// event reports something that happened.
 	event struct {
 		Event string         `json:"event"`
 		Data  jsontext.Value `json:"data,omitzero"`
@@ -38,60 +37,60 @@ type (
 		Code        Code           `json:"code"`
 		Message     string         `json:"message"`
 		Details     jsontext.Value `json:"details,omitzero"` // object
-		Recoverable bool           `json:"recoverable"`      // as the code's table says
+		Recoverable bool           `json:"recoverable"`      // as the table says for the code
 		Suggestion  string         `json:"suggestion,omitzero"`
 	}
-	// Validation asks for a judgement on a message, or with a Verdict is one.
+	// validation requests a judgement on a message or, with a Verdict, gives one.
 	validation struct {
-		Subject string `json:"subject"` // id of the message judged
-		// Coverage is the share of claims that are cited, in percent. It decides
-		// the verdict and is there if the verdict is.
+		Subject string `json:"subject"` // id of the judged message
+		// Coverage is the percentage of claims that are cited. It determines the
+		// verdict; each is present only with the other.
 		Coverage       *float64        `json:"coverage,omitzero"`
 		Verdict        verdict         `json:"verdict,omitzero"`
 		Findings       []finding       `json:"findings,omitzero"`
 		Contradictions []contradiction `json:"contradictions,omitzero"`
 	}
-	// Finding is one breach of a law.
+	// finding is one violation of a law.
 	finding struct {
 		Law      Law      `json:"law"`
 		Severity Severity `json:"severity"`
 		Message  string   `json:"message"`
 	}
-	// Contradiction shows values of one thing that differ by more than 10 %.
+	// contradiction lists values of one figure that differ by more than 10 %.
 	contradiction struct {
 		What   string  `json:"what"`
 		Values []value `json:"values"`
 	}
-	// Value is what one source says.
+	// value is the value that one source gives.
 	value struct {
 		Source string  `json:"source"`
 		Value  float64 `json:"value"`
 	}
-	// Submission is the content of an evidence message: the claim that the
-	// message's evidence is for.
+	// submission is the content of an evidence message: the claim that the evidence
+	// supports.
 	submission struct {
 		Claim   string `json:"claim"`
-		Subject string `json:"subject,omitzero"` // id of the message that made it
+		Subject string `json:"subject,omitzero"` // id of the message that made the claim
 	}
-	// Gap tells that data is missing.
+	// Gap reports that data is missing.
 	Gap struct {
 		GapType          string         `json:"gapType"`
 		Indicator        string         `json:"indicator"`
 		Geography        string         `json:"geography,omitzero"`
 		Period           string         `json:"period,omitzero"`
-		Priority         string         `json:"priority,omitzero"` // free; not the message's priority
+		Priority         string         `json:"priority,omitzero"` // free form; not the priority of the message
 		SuggestedSources []string       `json:"suggestedSources,omitzero"`
 		LastAvailable    *LastAvailable `json:"lastAvailable,omitzero"`
 	}
-	// LastAvailable is the newest data there is instead.
+	// LastAvailable is the newest data that is available instead.
 	LastAvailable struct {
 		Period string         `json:"period"`
 		Value  jsontext.Value `json:"value"`
 		Source string         `json:"source"`
 	}
-	// Correction asks to replace a part of an earlier message.
+	// correction requests the replacement of a part of an earlier message.
 	correction struct {
-		Subject     string         `json:"subject"` // id of the message corrected
+		Subject     string         `json:"subject"` // id of the message to correct
 		Field       string         `json:"field"`   // JSON pointer into that message
 		Replacement jsontext.Value `json:"replacement"`
 		Reason      string         `json:"reason"`
@@ -103,11 +102,11 @@ type Content interface {
 	Query | Response | Command | event | Failure | validation | submission | Gap | correction
 }
 
-// ContentOf decodes the content of a JSON message as the content of its type:
+// ContentOf decodes the content of a JSON message, whose type must match C:
 //
 //	q, err := message.ContentOf[message.Query](m)
 //
-// A question or an answer in text fills Question or Answer.
+// If a query or a response is plain text, Question or Answer is that text.
 func ContentOf[C Content](m Message) (C, error) {
 	var c C
 	if typeOf(c) != m.Type {
@@ -128,7 +127,7 @@ func ContentOf[C Content](m Message) (C, error) {
 	return c, nil
 }
 
-// typeOf is the type of message that has this content.
+// typeOf returns the message type of a content.
 func typeOf[C Content](c C) Type {
 	switch any(c).(type) {
 	case Query:
@@ -152,7 +151,7 @@ func typeOf[C Content](c C) Type {
 	return TypeCorrection
 }
 
-// checkContent is what the content's shape cannot say.
+// checkContent makes the checks that a shape cannot express.
 func checkContent(m Message) *Error {
 	switch m.Type {
 	case TypeError:

@@ -7,22 +7,21 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 )
 
-// Edge brings messages into a pipeline from outside it. All fields are
-// required.
+// Edge brings messages from outside into a pipeline. All fields are required.
 type Edge struct {
-	// Submit is a Pipeline's or, for a thread that goes on, a Thread's.
+	// Submit is the method of a Pipeline or, for a thread that continues, of a
+	// Thread.
 	Submit func(ctx context.Context, in pipeline.Ingress) (pipeline.Outcome, error)
-	// Self is who tells the sender that the pipeline refused a message.
+	// Self is the sender of the error messages for what the pipeline refuses.
 	Self Agent
 	Now  func() time.Time
 }
 
-// Deliver submits the message in in.Payload and returns the answer, which is
-// nil if all were silent. in.Sender must be the agent that the message has
-// proven to come from; in.Namespace and, where it is empty, in.CorrelationID
-// are set here. What the pipeline refuses is answered with an error message
-// too. The error is the pipeline's, where the sender cannot be read from the
-// payload.
+// Deliver submits the message in in.Payload and returns the answer, nil if no agent
+// answered. in.Sender must be the agent that the message was proven to come from.
+// Deliver sets in.Namespace and, if it is empty, in.CorrelationID. If the pipeline
+// refuses the message, the answer is an error message. The error is the pipeline's;
+// it is returned when the sender cannot be read from the payload.
 func (e Edge) Deliver(ctx context.Context, in pipeline.Ingress) (*Message, error) {
 	in.Namespace = namespace
 	origin := peek(in.Payload)
@@ -49,8 +48,8 @@ func (e Edge) Deliver(ctx context.Context, in pipeline.Ingress) (*Message, error
 	return &answer, nil
 }
 
-// peek reads of a message, which may be invalid in any part, what an answer to
-// it needs. Without an id or a sender the result is the zero Message.
+// peek reads the members that an answer needs from a message that may be invalid.
+// The result is the zero Message if the id or the sender is missing.
 func peek(doc []byte) Message {
 	members, err := tree(doc)
 	if err != nil {
@@ -73,7 +72,7 @@ func peek(doc []byte) Message {
 	return m.withDefaults()
 }
 
-// agentOf and contextOf read values that have their shape.
+// agentOf and contextOf read values whose shape was checked.
 func agentOf(value any) Agent {
 	a := value.(map[string]any)
 	return Agent{AgentID: a["agentId"].(string), InstanceID: a["instanceId"].(string)}

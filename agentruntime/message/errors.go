@@ -30,10 +30,11 @@ func codes() []Code {
 	return []Code{DataUnavailable, SourceError, ValidationFailed, Timeout, FabricationDetected, SafetyViolation, Unauthorized}
 }
 
-// Recoverable is what an error message of this code must say (YE-E.8).
+// Recoverable is the recoverable member of every error message of this code
+// (YE-E.8).
 func (c Code) Recoverable() bool { return c == DataUnavailable || c == SourceError || c == Timeout }
 
-// Codes of the runtime protocol that no agent connection makes by itself.
+// Codes of the runtime protocol that no agent connection makes itself.
 const (
 	osDependencyMissing = "tool.dependency_missing"
 	OSDataUnavailable   = "tool.data_unavailable"
@@ -43,7 +44,7 @@ const (
 	osDirectiveMissing  = "directive.missing"
 )
 
-// Kind is what went wrong: a row of the one error table (M-5).
+// Kind is a row of the error table (M-5): the cause of an error.
 type Kind string
 
 // The rows.
@@ -53,37 +54,40 @@ const (
 	KindDeadline     Kind = "deadline"
 	KindCanceled     Kind = "canceled"
 	KindUnavailable  Kind = "unavailable" // the agent is down or not registered
-	KindDependency   Kind = "dependency"  // something that the agent needs is missing
+	KindDependency   Kind = "dependency"  // a dependency of the agent is missing
 	KindNoData       Kind = "no data"
 	KindFabrication  Kind = "fabrication" // evidence is broken
-	KindPolicy       Kind = "policy"      // a policy is broken, or a secret was found
+	KindPolicy       Kind = "policy"      // a policy is violated, or a secret was found
 	KindOverload     Kind = "overload"
 	KindFailed       Kind = "failed" // the agent ran and failed
 )
 
-// Market is how the market side tells of an error.
+// Market is the form in which the market reports an error.
 type Market string
 
-// The two ways: feedback with the status error, or a result that holds a gap.
+// The two forms: feedback with the status error, or a result that contains a gap.
 const (
 	MarketError Market = "error"
 	MarketGap   Market = "result with gap"
 )
 
-// Row is one kind of error in all its renderings.
+// Row is one kind of error in the codes of every protocol.
 type Row struct {
 	Kind Kind
-	// OS are the codes of the runtime protocol: the first is written, all are read.
+	// OS are the codes of the runtime protocol: the first is written, all are
+	// accepted.
 	OS []string
 	// Code is the message's code.
 	Code Code
-	// Class and Status are the gateway protocol's failureClass and code; "" is none.
+	// Class and Status are the gateway protocol's failureClass and code; "" if it
+	// has none.
 	Class, Status string
 	Market        Market
 	Retryable     bool
 }
 
-// table returns the error table, the one place where the code families meet (K-46).
+// table returns the error table, the only place that relates the code families to
+// each other (K-46).
 func table() []Row {
 	return []Row{
 		{KindInvalid, []string{
@@ -99,22 +103,22 @@ func table() []Row {
 		{KindFabrication, []string{osFabrication}, FabricationDetected, "policy_blocked", "", MarketError, false},
 		{KindPolicy, []string{wire.CodePolicyViolation}, SafetyViolation, "policy_blocked", "", MarketError, false},
 		{KindOverload, []string{wire.CodeOverloaded}, SourceError, "overloaded", "429", MarketError, true},
-		// The table of the specifications ends above. A tool that ran and failed
-		// is to its asker a source that could not answer.
+		// The specifications' table ends above. To its caller, a tool that ran and
+		// failed is a source that could not answer.
 		{KindFailed, []string{wire.CodeFailed, wire.CodeInternal, osHandlerFailed}, SourceError, "execution_error", "", MarketError, true},
 	}
 }
 
-// Error is why a message was refused or not answered. Kind says how every
-// protocol renders it.
+// Error says why a message was refused or not answered. Its Kind determines the
+// code in every protocol.
 type Error struct {
 	Kind Kind
-	// Field is the path of the offending field: "payload.content.code". "" is
-	// the message as a whole.
+	// Field is the path of the offending field, such as "payload.content.code"; ""
+	// means the whole message.
 	Field string
-	// Reason is safe to show: it repeats no content.
+	// Reason is safe to show: it repeats nothing of the content.
 	Reason string
-	// Law is the evidence law that was broken, "" for none.
+	// Law is the violated evidence law, "" for none.
 	Law   Law
 	cause error
 }
@@ -129,7 +133,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.cause }
 
-// Row returns the error's row of the table. An unknown kind is KindFailed.
+// Row returns the error's row of the table; for an unknown kind it is KindFailed's.
 func (e *Error) Row() Row {
 	table := table()
 	if i := slices.IndexFunc(table, func(r Row) bool { return r.Kind == e.Kind }); i >= 0 {
@@ -138,7 +142,7 @@ func (e *Error) Row() Row {
 	return table[len(table)-1]
 }
 
-// Code is the error's code in a message.
+// Code is the error's code in messages.
 func (e *Error) Code() Code { return e.Row().Code }
 
 // Failure renders the error for the pipeline, and so for the runtime protocol.
@@ -151,8 +155,8 @@ func (e *Error) Failure() pipeline.Failure {
 	return pipeline.Failure{Code: row.OS[0], Message: wire.SafeText(text), Retryable: row.Retryable}
 }
 
-// FromOS makes an Error of a dotted code. A code that is in no row, such as an
-// agent's own, is KindFailed. What looks like a secret in reason is masked.
+// FromOS returns the Error for a dotted code of the runtime protocol. A code in no
+// row, such as an agent's own, is KindFailed. Likely secrets in reason are masked.
 func FromOS(code, reason string) *Error {
 	reason = redact.Text(wire.SafeText(reason))
 	for _, row := range table() {
@@ -163,9 +167,9 @@ func FromOS(code, reason string) *Error {
 	return &Error{Kind: KindFailed, Reason: reason}
 }
 
-// FromError finds the kind of any error that a pipeline, a handler or an agent
-// connection gives. What it does not know is KindFailed, and its text, which
-// may hold anything, is left out. nil stays nil.
+// FromError returns the Error for an error of a pipeline, a handler or an agent
+// connection. An unknown error is KindFailed, without its text, which may hold
+// anything. The result for nil is nil.
 func FromError(err error) *Error {
 	var own *Error
 	var remote *wire.Error
@@ -202,12 +206,12 @@ func fromPipeline(err error) *Error {
 	return made(KindFailed, "the work failed")
 }
 
-// invalid is a VALIDATION_FAILED.
+// invalid returns a VALIDATION_FAILED error.
 func invalid(field, format string, args ...any) *Error {
 	return &Error{Kind: KindInvalid, Field: field, Reason: fmt.Sprintf(format, args...)}
 }
 
-// fabricated is a FABRICATION_DETECTED that breaks the named law.
+// fabricated returns a FABRICATION_DETECTED error for a violation of the named law.
 func fabricated(law Law, field, reason string) *Error {
 	return &Error{Kind: KindFabrication, Field: field, Reason: reason, Law: law}
 }

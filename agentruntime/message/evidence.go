@@ -10,17 +10,17 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Chain is the evidence for what a message says.
+// Chain is the evidence for the content of a message.
 type Chain struct {
 	Sources []Source `json:"sources"`
-	// Confidence is 0 to 100. A fraction that arrives counts as the integer
-	// below it. It has nothing to do with the relevance of a context segment.
+	// Confidence is 0 to 100. Received fractions are rounded down. It is unrelated
+	// to the relevance of a context segment.
 	Confidence int          `json:"confidence"`
 	Citations  []Citation   `json:"citations"`
 	Provenance []Provenance `json:"provenance"`
 }
 
-// Source is where something is from.
+// Source is the origin of a statement or figure.
 type Source struct {
 	ID   string `json:"id"` // unique in the chain
 	Name string `json:"name"`
@@ -28,31 +28,32 @@ type Source struct {
 	URL  string `json:"url,omitzero"` // absolute
 }
 
-// Citation is a passage of a source.
+// Citation quotes a passage of a source.
 type Citation struct {
 	Text string `json:"text"`
-	// Source is a Source.ID. A received one may also be the source's name, or
-	// have a URL on the source's host.
+	// Source is a Source.ID. In a received citation it may also be the name of a
+	// source, or a URL on its host.
 	Source string `json:"source"`
 	Date   string `json:"date,omitzero"` // free form
 	URL    string `json:"url,omitzero"`
 }
 
-// Provenance is how a thing came to be.
+// Provenance records how a thing was made.
 type Provenance struct {
-	// Entity is the thing: of our agents the digest of a tool's output,
+	// Entity is the thing. Our own agents name the digest of a tool's output,
 	// "sha256:<hex>".
 	Entity string `json:"entity"`
 	// WasGeneratedBy is an agent id.
 	WasGeneratedBy string `json:"wasGeneratedBy"`
-	// WasDerivedFrom is a Source.ID or the digest of what it was made from.
+	// WasDerivedFrom is a Source.ID, or the digest of the input that the entity was
+	// made from.
 	WasDerivedFrom  string `json:"wasDerivedFrom,omitzero"`
 	WasAttributedTo string `json:"wasAttributedTo,omitzero"`
 	GeneratedAtTime string `json:"generatedAtTime,omitzero"` // ISO 8601 with a zone
 }
 
-// Evidence is a chain in the bytes it was first written in. It cannot change,
-// and passing it on writes these bytes again. The zero value is an empty chain.
+// Evidence is a chain in the bytes in which it was first written. It is immutable
+// and is passed on byte for byte. The zero value is an empty chain.
 type Evidence struct {
 	raw   []byte
 	chain Chain
@@ -60,8 +61,8 @@ type Evidence struct {
 
 const emptyChain = `{"sources":[],"confidence":0,"citations":[],"provenance":[]}`
 
-// NewEvidence writes a chain. Every citation must name a Source.ID; errors are
-// *Error.
+// NewEvidence writes a chain. Every citation must name a Source.ID. Errors are of
+// type *Error.
 func NewEvidence(c Chain) (Evidence, error) {
 	ids := map[string]bool{}
 	for _, s := range c.Sources {
@@ -74,14 +75,15 @@ func NewEvidence(c Chain) (Evidence, error) {
 		}
 	}
 
-	raw, err := json.Marshal(c) // nil slices are written as []
+	raw, err := json.Marshal(c) // writes nil slices as []
 	if err != nil {
 		return Evidence{}, invalid("evidence", "cannot be written: not UTF-8")
 	}
 	return parseEvidence(raw)
 }
 
-// parseEvidence reads a chain and keeps a copy of its bytes. Errors are *Error.
+// parseEvidence reads a chain and keeps a copy of its bytes. Errors are of type
+// *Error.
 func parseEvidence(raw []byte) (Evidence, error) {
 	if len(raw) > maxBytes {
 		return Evidence{}, invalid("evidence", "has more than %d bytes", maxBytes)
@@ -105,7 +107,7 @@ func parseEvidence(raw []byte) (Evidence, error) {
 	return e, nil
 }
 
-// decodeEvidence reads a chain that has its shape.
+// decodeEvidence reads a chain whose shape was checked.
 func decodeEvidence(raw []byte) (Evidence, *Error) {
 	var wire struct {
 		Sources    []Source     `json:"sources"`
@@ -122,7 +124,7 @@ func decodeEvidence(raw []byte) (Evidence, *Error) {
 	return e, e.chain.check()
 }
 
-// Bytes returns a copy of the chain as it was first written.
+// Bytes returns a copy of the chain in the bytes in which it was first written.
 func (e Evidence) Bytes() []byte {
 	if e.raw == nil {
 		return []byte(emptyChain)
@@ -130,8 +132,8 @@ func (e Evidence) Bytes() []byte {
 	return bytes.Clone(e.raw)
 }
 
-// check is what the shape cannot say: source ids are unique and every citation
-// leads to a source.
+// check makes the checks that a shape cannot express: source ids are unique, and
+// every citation names a source.
 func (c Chain) check() *Error {
 	ids, names, hosts := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, s := range c.Sources {
@@ -152,7 +154,7 @@ func (c Chain) check() *Error {
 	return nil
 }
 
-// hostOf returns the host of a URL, "" for none.
+// hostOf returns the host of a URL, "" if it has none.
 func hostOf(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -161,8 +163,8 @@ func hostOf(text string) string {
 	return u.Hostname()
 }
 
-// require is the rule for answers: at least a source, a citation and a record
-// of provenance, unless the answer is that there is none (K-19).
+// require requires an answer to have at least one source, one citation and one
+// record of provenance (K-19). Only a gap needs none.
 func (c Chain) require() *Error {
 	switch {
 	case len(c.Sources) == 0:

@@ -9,20 +9,20 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// maxAhead is how far a sender's clock may be ahead of ours. Without a limit a
-// message from the future would outlive its ttl.
+// maxAhead is how far a sender's clock may be ahead of ours. Without this limit, a
+// message dated in the future would outlive its ttl.
 const maxAhead = 5 * time.Minute
 
-// Gate checks what a message alone does not show. It has no state of its own;
-// all fields are required.
+// Gate makes the checks that need more than the message. It has no state; all
+// fields are required.
 type Gate struct {
 	// Known reports whether the registry has the agent (YE-V4).
 	Known func(agentID string) bool
-	// Holds reports whether the journal of a session has a source, by its id, or
-	// an output, by its digest as "sha256:<hex>". Evidence that names anything
-	// else is made up (M-10). An error refuses the message.
+	// Holds reports whether the journal of a session contains a source, by its id,
+	// or an output, by its digest "sha256:<hex>". Evidence that is not in the
+	// journal counts as fabricated (M-10). On an error the message is refused.
 	Holds func(ctx context.Context, sessionID, ref string) (bool, error)
-	// Now is the clock that ttl is judged by.
+	// Now is the clock for ttl.
 	Now func() time.Time
 }
 
@@ -33,11 +33,10 @@ func (g Gate) validate() error {
 	return nil
 }
 
-// Receive reads a message and checks it: Parse, then that both agents are
-// known, that it is not too late (TIMEOUT), that it holds no secret
-// (SAFETY_VIOLATION) and that its evidence is in the session's journal
-// (FABRICATION_DETECTED). The error is an *Error. With one the message is there
-// too if it could be parsed.
+// Receive parses a message and checks that both agents are known, that its ttl has
+// not passed (TIMEOUT), that it contains no secret (SAFETY_VIOLATION) and that its
+// evidence is in the session's journal (FABRICATION_DETECTED). The error is an
+// *Error; the message is returned with it if it could be parsed.
 func (g Gate) Receive(ctx context.Context, doc []byte) (Message, error) {
 	m, err := Parse(doc)
 	if err != nil {
@@ -59,8 +58,8 @@ func (g Gate) Receive(ctx context.Context, doc []byte) (Message, error) {
 	return m, nil
 }
 
-// Send writes a message after the checks of Receive but for the time. The
-// error is an *Error.
+// Send encodes a message after the same checks, except that of the time. The error
+// is an *Error.
 func (g Gate) Send(ctx context.Context, m Message) ([]byte, error) {
 	doc, err := Encode(m)
 	if err != nil {
@@ -100,7 +99,7 @@ func (g Gate) inTime(m Message) *Error {
 	return nil
 }
 
-// late is inTime as an error that may be nil.
+// late calls inTime; unlike a nil *Error its result compares equal to nil.
 func (g Gate) late(m Message) error {
 	if err := g.inTime(m); err != nil {
 		return err
@@ -108,7 +107,7 @@ func (g Gate) late(m Message) error {
 	return nil
 }
 
-// evidence asks the journal for everything that the chain rests on.
+// evidence looks up each source and output of the chain in the journal.
 func (g Gate) evidence(ctx context.Context, m Message) *Error {
 	seen := map[string]bool{}
 	held := func(law Law, field, ref string) *Error {
@@ -134,8 +133,8 @@ func (g Gate) evidence(ctx context.Context, m Message) *Error {
 	}
 
 	for _, p := range m.Evidence.chain.Provenance {
-		// A thing that is named rather than hashed cannot be looked up; what it
-		// was made from can.
+		// An entity that is named and not hashed cannot be looked up, but its
+		// source can.
 		if ref, isDigest := reference(p.Entity); isDigest {
 			if err := held(LawFabrication, "evidence.provenance", ref); err != nil {
 				return err
@@ -154,7 +153,7 @@ func (g Gate) evidence(ctx context.Context, m Message) *Error {
 	return nil
 }
 
-// reference gives a digest its one spelling.
+// reference returns the canonical spelling of a digest.
 func reference(text string) (ref string, isDigest bool) {
 	d, err := hashing.ParseDigest(text)
 	if err != nil {
@@ -163,8 +162,8 @@ func reference(text string) (ref string, isDigest bool) {
 	return d.String(), true
 }
 
-// noSecret looks for secrets in the whole document. It looks at the canonical
-// form, where no escape hides a letter.
+// noSecret searches the whole document for secrets, in canonical form because there
+// no escape sequence hides a letter.
 func noSecret(doc []byte) *Error {
 	plain, err := hashing.Canonical(doc)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Work is what an agent does with a message. Origin is the message that the
-// agent was working on when it asked what m answers; for any other m it is m
-// itself. ctx ends with m's ttl. An error becomes an error message for the
-// sender of origin: an *Error keeps its code, FromOS makes one of a tool's code.
+// Work is an agent's processing of a message. If m answers a question that the
+// agent has asked, origin is the message on which it was working then; otherwise
+// origin is m. ctx ends with the ttl of m. An error is sent to the sender of origin
+// as an error message: an *Error keeps its code, and FromOS converts the code of a
+// tool.
 type Work func(ctx context.Context, m, origin Message) (Action, error)
 
-// Action is what follows from a message. The zero value is Nothing.
+// Action is the reaction to a message. The zero value does nothing.
 type Action struct {
 	m   *Message
 	ask bool
@@ -30,29 +31,29 @@ type Action struct {
 // Answer answers the sender of origin with m.
 func Answer(m Message) Action { return Action{m: &m} }
 
-// Ask sends m to a peer. The answer comes as a message of its own.
+// Ask sends m to a peer, whose answer arrives as a message of its own.
 func Ask(m Message) Action { return Action{m: &m, ask: true} }
 
-// nothing consumes the message; the sender gets the pipeline's acknowledgement.
+// nothing consumes the message: its sender gets the pipeline's acknowledgement.
 func nothing() Action { return Action{} }
 
-// Config is an agent's place among the others.
+// Config describes an agent among the others.
 type Config struct {
-	// Self is the agent. Its AgentID is the handler's name, and so the only
-	// name that it can send under.
+	// Self is the agent. Its AgentID is the name of its handler, and the only name
+	// that it can send under.
 	Self        Agent
 	Description string
-	// Takes are the types it receives. In a profile each type has one agent.
-	// Who has Peers or Instruments also takes errors.
+	// Takes are the message types that it receives. In a profile each type has one
+	// agent. An agent with Peers or Instruments must also take errors.
 	Takes []Type
-	// Gives are the types it answers or asks with. Errors need no mention.
+	// Gives are the types of its answers and questions. Errors are always allowed.
 	Gives []Type
-	// Peers are the agents it may ask, Instruments the tools it may use.
+	// Peers are the agents that it may ask, Instruments the tools that it may use.
 	Peers       []string
 	Instruments []Instrument
 	Gate        Gate
 	Work        Work
-	// Logger hears of refusals and of broken evidence laws, never of contents.
+	// Logger receives refusals and violations of evidence laws, never contents.
 	Logger *slog.Logger
 }
 
@@ -78,9 +79,9 @@ type handler struct {
 	pending *pending
 }
 
-// NewHandler makes the pipeline handler of an agent. What the agent receives is
-// checked by its gate before Work sees it, and what it gives before anybody
-// else does. Every refusal is answered with an error message (YE-O.5).
+// NewHandler returns the pipeline handler of an agent. The gate checks each message
+// before Work sees it, and each message of Work before anybody else does. Every
+// refusal is answered with an error message (YE-O.5).
 func NewHandler(cfg Config) (pipeline.Handler, error) {
 	if err := cfg.validate(); err != nil {
 		return pipeline.Handler{}, fmt.Errorf("message handler %s: %w", cfg.Self.AgentID, err)
@@ -111,8 +112,9 @@ func NewHandler(cfg Config) (pipeline.Handler, error) {
 	return made, nil
 }
 
-// Schemas are the checks of all nine payload tags, for pipeline.Config. They
-// refuse what looks like a secret too: what passes them is hashed and kept.
+// Schemas returns the checks of all nine payload tags for [pipeline.Config]. They
+// also refuse likely secrets, because the pipeline hashes and keeps every payload
+// that passes.
 func Schemas() map[string]pipeline.Validate {
 	all := map[string]pipeline.Validate{pipeline.TagError: func(doc []byte) error { return hashing.Check(doc) }}
 	for _, t := range Types() {
@@ -134,8 +136,8 @@ func Schemas() map[string]pipeline.Validate {
 	return all
 }
 
-// IsMessage reports whether a payload tag is one of a message: the journal must
-// keep its bytes, which the log is read from.
+// IsMessage reports whether a payload tag is that of a message. The journal must
+// keep the bytes of messages, because the log is read from them.
 func IsMessage(tag string) bool { _, ok := typeOfTag(tag); return ok }
 
 func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
@@ -144,7 +146,8 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 		return h.refuse(origin, c.Sender, err), nil
 	}
 
-	// What is asked of others on the way to an answer does not get more time.
+	// A question to another agent gets no more time than the message that led to
+	// it.
 	deadline := m.Deadline()
 	if origin.Deadline().Before(deadline) {
 		deadline = origin.Deadline()
@@ -154,7 +157,7 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 
 	action, err := h.Work(ctx, m, origin)
 	if ctx.Err() != nil {
-		err = ctx.Err() // an answer that comes too late is none
+		err = ctx.Err() // an answer after the deadline is dropped
 	}
 	if err != nil {
 		return h.refuse(origin, h.Self.AgentID, err), nil
@@ -166,9 +169,9 @@ func (h *handler) handle(ctx context.Context, p pipeline.Payload, c pipeline.Con
 	return response, nil
 }
 
-// receive checks a message and finds what it belongs to. With an error the
-// origin is whose sender must be told, and the zero Message where the schema of
-// the tag has let through what is none.
+// receive checks a message and finds its origin. On an error, origin is the message
+// whose sender must be told; it is the zero Message if the payload passed the
+// schema of its tag but is not a message.
 func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Context) (m, origin Message, err error) {
 	if !IsMessage(p.Tag) {
 		return h.fromPipeline(p, c)
@@ -199,7 +202,7 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 	return m, origin, err
 }
 
-// perform puts an action into the pipeline's words.
+// perform translates an action into a pipeline response.
 func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin Message, a Action) (pipeline.Response, error) {
 	switch {
 	case a.tool != "":
@@ -233,7 +236,7 @@ func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin 
 	return pipeline.Send(m.To.AgentID, m.Type.Tag(), doc), nil
 }
 
-// refuse answers origin with an error message. agentID is whose fault it is.
+// refuse answers origin with an error message. agentID is the agent at fault.
 func (h *handler) refuse(origin Message, agentID string, err error) pipeline.Response {
 	e, now := FromError(err), h.Gate.Now()
 	h.Logger.Info("message refused", "agentId", agentID, "code", e.Code(), "field", e.Field, "reason", e.Reason)
@@ -250,7 +253,8 @@ func (h *handler) refuse(origin Message, agentID string, err error) pipeline.Res
 	return pipeline.Reply(TypeError.Tag(), doc)
 }
 
-// failure is the error message: from this agent, whoever it was addressed to.
+// failure returns the error message; it comes from this agent, whoever origin was
+// addressed to.
 func (h *handler) failure(origin Message, e *Error, now time.Time) Message {
 	answer := origin.Fail(e, now)
 	answer.From = h.Self

@@ -10,16 +10,16 @@ type Law string
 
 // The laws (YEX-2).
 const (
-	LawFabrication   Law = "R0"  // nothing is made up
+	LawFabrication   Law = "R0"  // nothing is fabricated
 	LawAttribution   Law = "R1"  // every claim names its source
 	LawConfidence    Law = "R2"  // confidence is stated
 	LawContradiction Law = "R3"  // contradictions are shown, not averaged
-	LawTime          Law = "R4"  // a figure has its time
-	LawGeography     Law = "R5"  // a figure has its place
-	LawMethod        Law = "R6"  // a figure has its method
-	LawGap           Law = "R7"  // what is missing is said to be missing
+	LawTime          Law = "R4"  // every figure has its time
+	LawGeography     Law = "R5"  // every figure has its place
+	LawMethod        Law = "R6"  // every figure has its method
+	LawGap           Law = "R7"  // missing data is reported as missing
 	LawVersions      Law = "R8"  // versions of a figure are kept apart
-	LawProvenance    Law = "R9"  // how a thing was made is on record
+	LawProvenance    Law = "R9"  // the making of everything is recorded
 	LawLicence       Law = "R10" // licences are kept
 	LawNumeric       Law = "R11" // numbers are passed on unchanged
 	LawCorrection    Law = "R12" // corrections are public
@@ -43,8 +43,8 @@ const (
 	Minor    Severity = "minor"
 )
 
-// Severity of a breach: made-up evidence is critical, evidence that cannot be
-// followed is major, the rest minor.
+// Severity of a violation: fabricated evidence is critical, evidence that cannot be
+// traced is major, all else is minor.
 func (l Law) Severity() Severity {
 	switch l {
 	case LawFabrication:
@@ -55,7 +55,7 @@ func (l Law) Severity() Severity {
 	return Minor
 }
 
-// band is a confidence in words (YEX-3).
+// band is a confidence as a word (YEX-3).
 type band string
 
 // The bands: High from 90, Medium from 70, Low below.
@@ -79,14 +79,15 @@ func bandOf(confidence int) band {
 // verdict is a judgement on a message's citations (YEX-5).
 type verdict string
 
-// The verdicts: Pass from 95 % of claims cited, PassWarn from 85 %, Fail below.
+// The verdicts: Pass if at least 95 % of the claims are cited, PassWarn from 85 %,
+// Fail below.
 const (
 	Pass     verdict = "PASS"
 	PassWarn verdict = "PASS_WARN"
 	Fail     verdict = "FAIL"
 )
 
-// judge turns a citation coverage in percent into the verdict.
+// judge returns the verdict for a citation coverage in percent.
 func judge(coverage float64) verdict {
 	switch {
 	case coverage >= 95:
@@ -103,7 +104,7 @@ func contradict(a, b float64) bool {
 	return math.Abs(a-b) > 0.1*math.Max(math.Abs(a), math.Abs(b))
 }
 
-// violation is a line of the violation log (YEX-6).
+// violation is an entry of the violation log (YEX-6).
 type violation struct {
 	Timestamp time.Time `json:"timestamp"`
 	AgentID   string    `json:"agentId"` // who broke it
@@ -112,5 +113,5 @@ type violation struct {
 	Action    string    `json:"action"` // blocked, flagged or corrected
 }
 
-// actionBlocked is the action of a message that went no further.
+// actionBlocked says that the message was not passed on.
 const actionBlocked = "blocked"

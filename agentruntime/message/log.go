@@ -17,10 +17,10 @@ const (
 	Received Direction = "received"
 )
 
-// Status is how a message fared.
+// Status is the outcome of a message.
 type Status string
 
-// The statuses. A message that was answered with an error has the error's.
+// The statuses. If a message was answered with an error, its status is the error's.
 const (
 	StatusSuccess Status = "success"
 	StatusError   Status = "error"
@@ -36,16 +36,16 @@ type LogLine struct {
 	ToAgent   string    `json:"toAgent"`
 	Type      Type      `json:"type"`
 	Status    Status    `json:"status"`
-	// LatencyMs is how long the message was under way or, if it was sent in
-	// answer to another, how long its agent took for it.
+	// LatencyMs is how long the message was in transit. For an answer it is how
+	// long the agent worked on it.
 	LatencyMs       int64 `json:"latencyMs"`
 	EvidenceCount   int   `json:"evidenceCount"` // sources
 	ConfidenceScore int   `json:"confidenceScore"`
 }
 
-// Log is the message log of a journal: one line for each message and direction,
-// in the journal's order (M-4). Other entries have no line. content gives the
-// payload of an entry. Nothing is written for the log: the journal is all.
+// Log derives the message log from a journal: one line for each message and
+// direction, in the journal's order (M-4). Entries that are not messages have no
+// line. content returns the payload of an entry.
 func Log(entries []pipeline.Entry, content func(hashing.Digest) ([]byte, error)) ([]LogLine, error) {
 	var lines []LogLine
 	arrived := map[string]time.Time{} // by message id
@@ -91,8 +91,8 @@ func lineOf(e pipeline.Entry, m Message) LogLine {
 		EvidenceCount: len(m.Evidence.chain.Sources), ConfidenceScore: m.Evidence.chain.Confidence,
 	}
 
-	// To the pipeline a message goes out to its agent, and what the agent says
-	// comes in.
+	// The pipeline's directions are the reverse of the agent's: a message to the
+	// agent is outbound for the pipeline.
 	if e.Direction == pipeline.Inbound {
 		line.Direction = Sent
 	}

@@ -1,14 +1,14 @@
-// Package message holds what agents say to each other: nine types of message,
-// each with the evidence for what it says.
+// Package message defines the messages between agents: nine types, each with
+// evidence for its content.
 //
-// A message is no transport. It is a payload of the pipeline, under Namespace,
-// with a payload tag for each type ("ye.query"); the pipeline routes, journals
-// and re-enters it like any other. [Parse] does every check that needs nothing
-// but the message, a [Gate] those that need a clock, the registry or the
-// journal, and [NewHandler] puts both around an agent's work.
+// A message is not a transport. It is a pipeline payload with a tag for each type
+// ("ye.query"); the pipeline routes and journals it like any other payload. [Parse]
+// makes every check that needs only the message, a [Gate] makes those that need a
+// clock, the registry or the journal, and [NewHandler] wraps both around an agent's
+// work.
 //
-// Evidence is kept as the bytes it came in, so that it arrives at the last
-// agent as it left the first.
+// Evidence is passed on byte for byte, so that the last agent receives exactly what
+// the first one wrote.
 package message
 
 import (
@@ -19,14 +19,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Version and ControlPack are what the message schemas are published as.
+// Version and ControlPack identify the published message schemas.
 const (
 	Version     = "1.0.0"
 	ControlPack = "v0.0-control-pack"
-	// Namespace is the pipeline namespace of every message.
+	// namespace is the pipeline namespace of every message.
 	namespace = "urn:yeto:agent-message:1.0.0"
 
-	// TagPrefix begins the payload tag of every message.
+	// TagPrefix starts the payload tag of every message.
 	TagPrefix = "ye."
 )
 
@@ -53,36 +53,36 @@ func Types() []Type {
 	}
 }
 
-// Tag is the type's payload tag in the pipeline: "ye.query".
+// Tag returns the pipeline's payload tag for the type, such as "ye.query".
 func (t Type) Tag() string { return TagPrefix + string(t) }
 
-// typeOfTag reads a payload tag.
+// typeOfTag returns the type for a payload tag.
 func typeOfTag(tag string) (Type, bool) {
 	name, ok := strings.CutPrefix(tag, TagPrefix)
 	return Type(name), ok && slices.Contains(Types(), Type(name))
 }
 
-// Agent names one running agent.
+// Agent identifies one running agent.
 type Agent struct {
 	AgentID    string `json:"agentId"`    // of its manifest
 	InstanceID string `json:"instanceId"` // of this run
 }
 
-// Context is what a conversation is for. An answer has its question's.
+// Context identifies a conversation. An answer repeats the context of its question.
 type Context struct {
 	SessionID      string `json:"sessionId"`
 	UserID         string `json:"userId,omitzero"`
-	RequestID      string `json:"requestId"` // the original request, the same over all hops
+	RequestID      string `json:"requestId"` // the first request, the same over all hops
 	ConversationID string `json:"conversationId,omitzero"`
 	Locale         string `json:"locale"`
 	Timezone       string `json:"timezone"`
 }
 
-// Format is how a content is written.
+// Format is the form of a content.
 type Format string
 
-// The formats: a JSON object of the type's own shape, or, for a query or a
-// response alone, a string that is the question or the answer.
+// The formats: a JSON object with the shape of its type or, for queries and
+// responses only, the question or answer as a string.
 const (
 	FormatJSON     Format = "json"
 	FormatText     Format = "text"
@@ -98,7 +98,7 @@ const (
 	Arabic  Language = "ar"
 )
 
-// encodingUTF8 is the only encoding there is.
+// encodingUTF8 is the only encoding.
 const encodingUTF8 = "utf-8"
 
 // Payload is the content. Its encoding is always "utf-8".
@@ -108,7 +108,7 @@ type Payload struct {
 	Language Language
 }
 
-// Priority of a message. It says nothing about what the message holds.
+// Priority of a message. It does not restrict the content.
 type Priority string
 
 // The priorities.
@@ -118,8 +118,8 @@ const (
 	PriorityLow    Priority = "low"
 )
 
-// Message is one message. Those that Parse and the builders give are valid; one
-// that was changed by hand is checked by Encode.
+// Message is one message. Parse and New return valid messages; Encode checks
+// messages that were changed since.
 type Message struct {
 	ID        string    // bare UUID v4
 	Timestamp time.Time // written in UTC with milliseconds

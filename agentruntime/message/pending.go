@@ -7,28 +7,29 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 )
 
-// maxPending bounds the questions of one agent that wait for their answer: as
-// many as an agent process has calls in flight.
+// maxPending bounds the unanswered questions of one agent; an agent process can
+// have as many calls in flight.
 const maxPending = 256
 
-// pending remembers, for what an agent has asked, what it was working on.
+// pending maps each unanswered question of an agent to the message that it was
+// working on.
 type pending struct {
 	mu   sync.Mutex
-	asks map[string]ask // by the id of the question, by the thread for a tool; guarded by mu
-	next int            // numbers them; guarded by mu
+	asks map[string]ask // by the id of the question or, for a tool, the thread; guarded by mu
+	next int            // the next question's number; guarded by mu
 }
 
 type ask struct {
 	of     string // agent id, or a tool's name
 	thread pipeline.ThreadID
 	origin Message
-	until  time.Time // when no answer is waited for any more
+	until  time.Time // after this time no answer is expected
 	number int
 }
 
 func newPending() *pending { return &pending{asks: map[string]ask{}} }
 
-// add remembers a question, and forgets those whose time is over.
+// add remembers a question and drops expired ones.
 func (p *pending) add(id string, a ask, now time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +49,8 @@ func (p *pending) add(id string, a ask, now time.Time) error {
 	return nil
 }
 
-// take gives back what a question was asked for, once, to the agent that was
-// asked.
+// take removes and returns the question with this id, if it was asked of the agent
+// from.
 func (p *pending) take(id, from string) (a ask, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,8 +62,8 @@ func (p *pending) take(id, from string) (a ask, ok bool) {
 	return a, true
 }
 
-// takeOn gives back the last question that was asked on a thread: what the
-// pipeline says there, it says of that.
+// takeOn removes and returns the last question on a thread: a notice of the
+// pipeline on a thread concerns that question.
 func (p *pending) takeOn(thread pipeline.ThreadID) (last ask, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// shape says what a JSON value must look like. The same shape checks messages
-// and is what the published schemas are written from: the two cannot differ.
+// shape describes the form of a JSON value. Messages are checked against it and the
+// published schemas are generated from it, so the two cannot differ.
 type shape struct {
 	kind string // a JSON Schema type, "" for any value
 	note string
@@ -26,7 +26,7 @@ type shape struct {
 	enum           []string
 	pattern        *regexp.Regexp
 	format         string
-	more           func(string) string // what no pattern can say; "" is fine
+	more           func(string) string // checks what no pattern can express; "" means valid
 
 	min, max float64 // of a number
 }
@@ -60,7 +60,7 @@ func number(lowest, highest float64) shape { return shape{kind: "number", min: l
 
 func object(fields ...field) shape { return shape{kind: "object", fields: fields} }
 
-// openObject keeps members that have no meaning here.
+// openObject allows members that have no meaning here.
 func openObject(fields ...field) shape {
 	s := object(fields...)
 	s.open = true
@@ -72,8 +72,8 @@ func (s shape) noted(text string) shape {
 	return s
 }
 
-// check returns the first violation in the order of the fields, or nil. A
-// hostile message costs no more than its first fault.
+// check returns the first violation in the order of the fields, or nil. It stops
+// there, so that a hostile message costs little.
 func (s shape) check(value any, path string) *Error {
 	if got := kindOf(value); s.kind != "" && s.kind != got && (s.kind != "number" || got != "integer") {
 		return invalid(path, "is %s, must be %s", got, s.kind)

@@ -8,9 +8,9 @@ import (
 
 // Bounds of a message.
 const (
-	// MaxBytes is the length of a whole message.
+	// maxBytes is the maximum length of a message.
 	maxBytes = 1 << 20
-	// MaxTTL is the longest life of a message, in seconds: 30 days.
+	// maxTTL is the longest lifetime of a message, in seconds: 30 days.
 	maxTTL = 30 * 24 * 3600
 
 	maxSources, maxCitations, maxProvenance = 256, 1024, 1024
@@ -23,7 +23,7 @@ const (
 var (
 	uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-4[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$`)
 	timeForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`)
-	// An agent id is a handler's name in the pipeline.
+	// An agent id is the name of a handler in the pipeline.
 	agentForm    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 	wordForm     = regexp.MustCompile(`^[!-~]+$`)
 	localeForm   = regexp.MustCompile(`^[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*$`)
@@ -75,8 +75,8 @@ func contextShape() shape {
 	)
 }
 
-// Records of evidence keep members that have no meaning here: the
-// specification shows them by example alone.
+// Evidence records may have further members without meaning here: the specification
+// shows them only by example.
 func evidenceShape() shape {
 	return object(
 		need("sources", list(maxSources, openObject(
@@ -101,7 +101,7 @@ func gapShape() shape {
 	)
 }
 
-// contentShape is the shape of a JSON content.
+// contentShape returns the shape of a JSON content.
 func contentShape(t Type) shape {
 	switch t {
 	case TypeQuery:
@@ -147,8 +147,8 @@ func validationShape() shape {
 // maxNumber keeps sums and differences of values finite.
 const maxNumber = 1e300
 
-// payloadShape is the payload in the given format. Only a question and an
-// answer can be a text: the other contents are more than one.
+// payloadShape returns the shape of a payload in a format. Only queries and
+// responses can be plain text: the other contents have several required members.
 func payloadShape(t Type, f Format) shape {
 	content := contentShape(t)
 	formats := oneWord(FormatJSON)
@@ -163,8 +163,8 @@ func payloadShape(t Type, f Format) shape {
 
 func mayBeText(t Type) bool { return t == TypeQuery || t == TypeResponse }
 
-// envelopeShape is the message around its payload. What the first rule of
-// validation does not require may be absent on the way in (K-18).
+// envelopeShape returns the shape of a message with this payload. Members that
+// YE-V1 does not require may be absent in received messages (K-18).
 func envelopeShape(types []Type, payload shape) shape {
 	s := object(
 		need("id", uuidShape()), need("timestamp", timeShape()), need("version", oneWord(Version)),

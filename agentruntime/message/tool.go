@@ -9,13 +9,13 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Tool is the tool that an agent process declares to take part: messages come
-// to it as calls.
+// Tool is the name of the tool with which an agent process takes part in messages:
+// each message arrives as a call.
 const Tool = "handle_message"
 
-// ToolInputSchema and ToolOutputSchema are the tool's schemas. Messages are
-// JSON in a string: on its way to the process an object would be written anew,
-// and its evidence with it.
+// ToolInputSchema and ToolOutputSchema are the tool's schemas. A message is passed
+// as JSON in a string, because an object, and the evidence in it, would be
+// re-encoded on the way to the process.
 const (
 	ToolInputSchema = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
 		`"required":["message"],"properties":{"message":{"type":"string"},"origin":{"type":"string"}}}`
@@ -24,34 +24,33 @@ const (
 		`"use":{"type":"object","additionalProperties":false,"required":["tool","input"],"properties":{"tool":{"type":"string"},"input":{"type":"object"}}}}}`
 )
 
-// ToolInput is what the tool gets.
+// ToolInput is the input of a call.
 type ToolInput struct {
 	Message string `json:"message"`
-	// Origin is the message that the agent was working on when it asked what
-	// Message answers; "" for any other.
+	// Origin is the message on which the agent was working when it asked the
+	// question that Message answers; "" if Message is not such an answer.
 	Origin string `json:"origin,omitzero"`
 }
 
-// ToolOutput is what the tool gives: an answer to the sender of the origin, a
-// question to a peer, an input for a tool, or nothing.
+// ToolOutput is the result of a call: at most one of an answer to the sender of the
+// origin, a question to a peer, and an input for a tool.
 type ToolOutput struct {
 	Answer string   `json:"answer,omitzero"`
 	Ask    string   `json:"ask,omitzero"`
 	Use    *ToolUse `json:"use,omitzero"`
 }
 
-// ToolUse asks for one call of another tool, by the name of its listener.
+// ToolUse requests one call of another tool, by the name of its listener.
 type ToolUse struct {
 	Tool  string         `json:"tool"`
 	Input jsontext.Value `json:"input"`
 }
 
-// maxToolOutput is a message with every character escaped once.
+// maxToolOutput allows a message with every character escaped once.
 const maxToolOutput = 2*maxBytes + 1<<10
 
-// ToolWork passes messages to an agent process. call calls its Tool with an
-// input and returns the output; an error of it should be one that FromError
-// knows.
+// ToolWork passes messages to an agent process. call invokes its Tool with an input
+// and returns the output; its errors should be known to [FromError].
 func ToolWork(call func(ctx context.Context, input []byte) (output []byte, err error)) Work {
 	return func(ctx context.Context, m, origin Message) (Action, error) {
 		input, err := toolInput(m, origin)
@@ -86,7 +85,7 @@ func toolInput(m, origin Message) ([]byte, error) {
 	return input, nil
 }
 
-// actions counts what is asked for.
+// actions counts the requested actions.
 func (o ToolOutput) actions() (n int) {
 	for _, asked := range []bool{o.Answer != "", o.Ask != "", o.Use != nil} {
 		if asked {

@@ -10,17 +10,17 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Instrument is a tool of the pipeline that an agent may use for its work. What
-// it gives is in the journal before the agent has it, so an answer may cite it:
-// the instrument's name is a source, the digest of its output an entity.
+// Instrument is a pipeline tool that an agent may use for its work. Its output is
+// journaled before the agent gets it, so an answer may cite it: the instrument's
+// name as a source, the digest of the output as an entity.
 type Instrument struct {
-	Name string // the handler's
-	// Tag is that of its requests, Answer that of its results.
+	Name string // the name of its handler
+	// Tag is the payload tag of its requests, Answer that of its results.
 	Tag, Answer string
 }
 
-// use gives a tool an input, which must have its schema. The result comes as a
-// response of the tool, with the evidence for it; a failure as an error.
+// use sends an input to a tool, whose schema it must match. The result arrives as a
+// response with its evidence, a failure as an error.
 func use(tool string, input []byte) Action {
 	return Action{tool: tool, input: input}
 }
@@ -35,14 +35,16 @@ func (c Config) instrument(name string) (Instrument, bool) {
 	return Instrument{}, false
 }
 
-// use puts an Action of Use into the pipeline's words.
+// use translates the use of a tool into a pipeline response.
 func (h *handler) use(thread pipeline.ThreadID, origin Message, a Action) (pipeline.Response, error) {
 	i, ok := h.instrument(a.tool)
 	if !ok {
-		// As where the profile lacks it: nothing says whether it exists.
+		// The error is the same as for a tool outside the profile, so that it does
+		// not reveal whether the tool exists.
 		return pipeline.Response{}, &Error{Kind: KindUnauthorized, Reason: pipeline.ErrRouteNotFound.Error()}
 	}
-	// One thread carries one message at a time, so an agent waits for one tool.
+	// A thread carries one message at a time, so the thread identifies the tool
+	// call that the agent waits for.
 	err := h.pending.add(string(thread), ask{of: i.Name, thread: thread, origin: origin, until: origin.Deadline()}, h.Gate.Now())
 	if err != nil {
 		return pipeline.Response{}, err
@@ -50,8 +52,8 @@ func (h *handler) use(thread pipeline.ThreadID, origin Message, a Action) (pipel
 	return pipeline.Send(i.Name, i.Tag, a.input), nil
 }
 
-// fromPipeline makes a message of what is none: a tool's result, or the
-// pipeline's word that a tool or a peer did not answer.
+// fromPipeline makes a message from a payload that is not one: the result of a
+// tool, or the pipeline's notice that a tool or a peer did not answer.
 func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origin Message, err error) {
 	now := h.Gate.Now()
 	if p.Tag == pipeline.TagError {
@@ -80,7 +82,8 @@ func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origi
 	return m, waits.origin, h.Gate.late(waits.origin)
 }
 
-// resultOf tells an agent what a tool gave, and what that can be cited as.
+// resultOf returns the message that tells an agent the result of a tool and the
+// evidence to cite it.
 func resultOf(waits ask, self Agent, output []byte, now time.Time) (Message, error) {
 	evidence, err := NewEvidence(Chain{
 		Sources: []Source{{ID: waits.of, Name: waits.of, Type: "tool"}}, Confidence: 100,
