@@ -10,17 +10,17 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// The parameters of BM25: how fast repetition of a term saturates, and how much
-// the length of a text counts against it.
+// The parameters of BM25: how fast repetitions of a term stop adding to the score,
+// and how much a long text is penalized.
 const (
 	bm25K1 = 1.2
 	bm25B  = 0.75
 )
 
-// maxWhyTerms bounds the terms that a reason names.
+// maxWhyTerms bounds the terms listed in the reason for a score.
 const maxWhyTerms = 5
 
-// document is a candidate as BM25 sees it.
+// document is a candidate with its counts for BM25.
 type document struct {
 	*schemas.Candidate
 	length int
@@ -29,11 +29,11 @@ type document struct {
 	why    string
 }
 
-// Rerank ranks the candidates by BM25 (k1 1.2, b 0.75) of the task's terms over
-// content and path, with document frequencies of these candidates. Function
-// words count only in a task that has nothing else. The rubric is for models
-// that can read one; it is not used. Equal scores are ordered by the original
-// score, then by id, so that the order the candidates came in changes nothing.
+// Rerank ranks the candidates by BM25 (k1 1.2, b 0.75) of the task's terms in
+// content and path, with document frequencies from these candidates. Function words
+// count only if the task has no other words. The rubric, which is meant for models,
+// is ignored. Candidates with equal scores are ordered by the original score, then
+// by id, so the order of the input does not matter.
 func Rerank(req *schemas.RerankRequest) *schemas.RerankResult {
 	terms, tokens := query(req.UserTask)
 	docs := make([]document, len(req.Candidates))
@@ -57,7 +57,7 @@ func Rerank(req *schemas.RerankRequest) *schemas.RerankResult {
 	return r
 }
 
-// original is the retriever's score; a candidate without one comes last.
+// original is the retriever's score; a candidate without one is sorted last.
 func original(d document) float64 {
 	if d.OriginalScore == nil {
 		return math.Inf(-1)
@@ -108,7 +108,7 @@ func newDocument(c *schemas.Candidate, terms []word) (document, int) {
 
 func score(docs []document, terms []word) {
 	total := 0
-	found := map[string]int{} // documents that hold the term
+	found := map[string]int{} // documents that contain the term
 	for _, d := range docs {
 		total += d.length
 		for _, t := range terms {
@@ -134,7 +134,7 @@ func score(docs []document, terms []word) {
 	}
 }
 
-// hit is what one term adds to a score.
+// hit is the contribution of one term to a score.
 type hit struct {
 	term string
 	gain float64
@@ -152,22 +152,21 @@ func why(hits []hit) string {
 	return "holds " + strings.Join(names, ", ")
 }
 
-// saturation is the term frequency part of BM25; length is relative to the
-// average.
+// saturation is BM25's term frequency factor; length is relative to the average.
 func saturation(count int, length float64) float64 {
 	n := float64(count)
 	penalty := 1 - bm25B + float64(bm25B*length)
 	return float64(n*(bm25K1+1)) / (n + float64(bm25K1*penalty))
 }
 
-// rarity is the inverse document frequency of BM25 that is never negative:
-// ln(1 + (n - found + 0.5) / (found + 0.5)).
+// rarity is the variant of BM25's inverse document frequency that is never
+// negative: ln(1 + (n - found + 0.5) / (found + 0.5)).
 func rarity(n, found int) float64 {
 	return ln(uint64(2*n+2), uint64(2*found+1))
 }
 
-// ln is the natural logarithm of num/den, num >= den >= 1, to 24 binary places.
-// The library's differs in its last bits between processors.
+// ln is the natural logarithm of num/den, num >= den >= 1, with 24 binary places.
+// [math.Log] differs in its last bits between processors.
 func ln(num, den uint64) float64 {
 	const one = 1 << 32
 	hi, lo := bits.Mul64(num, one)

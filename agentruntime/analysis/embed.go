@@ -7,38 +7,37 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// MatchThreshold is the least similarity of a short question to a text that is
-// worth showing as its answer. It is lower than for embeddings that know
-// meanings: texts that share no word have nothing in common here.
+// MatchThreshold is the least similarity at which a text is worth showing as an
+// answer to a short question. It is lower than for embeddings that capture meaning:
+// here, texts without a common word have a similarity near zero.
 const MatchThreshold = 0.12
 
 // Sizes of embeddings.
 const (
-	// EmbedDimensions is the vector length where none is asked for.
+	// embedDimensions is the vector length if the request has none.
 	embedDimensions = 512
 	// MaxEmbedNumbers bounds texts times dimensions of one request, so that the
 	// result fits into an answer.
 	MaxEmbedNumbers = 1 << 18
 )
 
-// How much the kinds of features weigh against a word, and the unit in which
-// features are added up.
+// Weights of features relative to a whole word, and the unit of their integer sums.
 const (
-	ngramShare = 0.6 // all n-grams of one word together
-	pairShare  = 0.4 // two words in this order
+	ngramShare = 0.6 // all n-grams of a word together
+	pairShare  = 0.4 // two adjacent words
 	unit       = 64
 )
 
-// Lengths of character n-grams, in characters, the word's borders counted.
+// Lengths of n-grams in characters, including the borders of the word.
 const (
 	minGram = 3
 	maxGram = 5
 )
 
-// Embeddings answers an embedding request. The error, the only one there is, is
-// a *[schemas.FieldError]: more numbers than [MaxEmbedNumbers].
+// Embeddings answers an embedding request. Its only error is a
+// *[schemas.FieldError], if the request exceeds [MaxEmbedNumbers].
 //
-// The hint for a model is ignored: model_id says which one it was.
+// The requested model is ignored; model_id in the result names this one.
 func Embeddings(req *schemas.EmbeddingRequest) (*schemas.EmbeddingResult, error) {
 	dims := req.Dimensions
 	if dims == 0 {
@@ -63,8 +62,8 @@ func Embeddings(req *schemas.EmbeddingRequest) (*schemas.EmbeddingResult, error)
 	return r, nil
 }
 
-// Embed returns the vector of text, EmbedDimensions long: of length 1, or all
-// zeros if the text has no word.
+// Embed returns the vector of text with embedDimensions numbers. Its length is 1,
+// or 0 if the text has no word.
 func Embed(text string) []float32 {
 	wide := embed(words(text), embedDimensions)
 	v := make([]float32, len(wide))
@@ -74,10 +73,10 @@ func Embed(text string) []float32 {
 	return v
 }
 
-// embed hashes every feature of the words to a place and a sign, adds up what
-// the features weigh (inverse document frequency times the square root of the
-// count) and scales the sum to length 1. The sums are whole numbers, so their
-// order does not matter.
+// embed hashes every feature of the words to a position and a sign, adds the weight
+// of the feature there (inverse document frequency times the square root of the
+// count), and scales the vector to length 1. The sums are integers, so their order
+// does not matter.
 func embed(list []word, dims int) []float64 {
 	sums := make([]int64, dims)
 	add := func(kind byte, text string, weight float64) {
@@ -118,8 +117,8 @@ func embed(list []word, dims int) []float64 {
 
 func weight(idf int64, count int) float64 { return float64(idf) * math.Sqrt(float64(count)) }
 
-// ngrams are the n-grams of "^word$", but not the whole of it, which is a
-// feature already.
+// ngrams returns the n-grams of "^word$", except the whole, which is already a
+// feature.
 func ngrams(w string) []string {
 	w = "^" + w + "$"
 	starts := make([]int, 0, len(w)+1)
@@ -141,7 +140,7 @@ func ngrams(w string) []string {
 func normalise(sums []int64) []float64 {
 	var squares float64
 	for _, s := range sums {
-		// The conversion keeps the product rounded: nothing may be fused.
+		// The conversion rounds the product, so it cannot be fused with the sum.
 		squares += float64(float64(s) * float64(s))
 	}
 
@@ -155,8 +154,8 @@ func normalise(sums []int64) []float64 {
 	return v
 }
 
-// hash is FNV-1a with a final mix, since FNV leaves the high bits of short
-// texts alike.
+// hash is FNV-1a with a final mix, because FNV leaves the high bits of short texts
+// nearly equal.
 func hash(kind byte, text string) uint64 {
 	const offset, prime = 14695981039346656037, 1099511628211
 	h := (uint64(offset) ^ uint64(kind)) * prime

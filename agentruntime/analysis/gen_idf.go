@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Gen_idf counts words in the documentation comments of the Go distribution
-// and writes idf.txt. A text is one comment of at least minWords words.
+// Gen_idf counts words in the documentation comments of the Go distribution and
+// writes idf.txt. Each comment of at least minWords words counts as one text.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 
 		for _, group := range f.Comments {
 			stems := analysis.Stems(group.Text())
-			// The licence at the head of every file says nothing.
+			// Skip the licence at the head of every file.
 			if len(stems) < minWords || strings.Contains(group.Text(), "Copyright") {
 				continue
 			}

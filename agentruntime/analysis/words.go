@@ -9,17 +9,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxWordBytes cuts what is no word: keys, hashes, encoded data.
+// maxWordBytes is the length at which a word is cut: keys, hashes and encoded data
+// are not words.
 const maxWordBytes = 64
 
-// A word is one word of a text: as it stands there, in lower case, and without
-// its English ending.
+// word is one word of a text: in lower case as written, and without its English
+// ending.
 type word struct{ surface, stem string }
 
-// words splits text (NFKC, lower case) at everything that is no letter, mark or
-// digit. An identifier gives its parts and, if it has several, the whole too:
-// "parseHTTP_url" is parse, http, url and parsehttpurl. Scripts that put no
-// space between words give every pair of neighbouring characters.
+// words splits text (NFKC, lower case) at every character that is not a letter,
+// mark or digit. An identifier yields its parts and, if it has several, the whole:
+// "parseHTTP_url" is parse, http, url and parsehttpurl. Scripts without spaces
+// between words yield every pair of neighbouring characters.
 func words(text string) []word {
 	text = norm.NFKC.String(strings.ToValidUTF8(text, " "))
 	var all []word
@@ -50,7 +51,7 @@ func wordRune(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsNumber(r)
 }
 
-// unspaced says whether r belongs to a script that does not separate words.
+// unspaced reports whether the script of r puts no spaces between words.
 func unspaced(r rune) bool {
 	return r > 0xE00 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana,
 		unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
@@ -86,9 +87,10 @@ func appendIdentifier(all []word, id string) []word {
 	return all
 }
 
-// partLen is the length of the first part of an identifier without
-// underscores: it ends before an upper-case letter that follows a lower-case
-// one, and before the last of several that a lower-case one follows.
+// partLen returns the length of the first part of an identifier without
+// underscores. A part ends before an upper-case letter that follows a lower-case
+// one, and before the last of several upper-case letters if a lower-case one
+// follows.
 func partLen(id string) int {
 	var before, last rune
 	lastAt := 0
@@ -114,8 +116,9 @@ func newWord(s string) word {
 	return word{s, stem(s)}
 }
 
-// stem takes the common endings off an English word: plural, -ing, -ed and a
-// silent -e. It need not give a word, only the same for the forms of one.
+// stem strips the common endings of an English word: plural, -ing, -ed and a silent
+// -e. The result need not be a word; it only has to be the same for all forms of
+// one.
 func stem(w string) string {
 	if len(w) < 4 || strings.IndexFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) >= 0 {
 		return w
@@ -143,7 +146,8 @@ func stem(w string) string {
 	return w
 }
 
-// undouble takes back the consonant that an ending doubled: "stopp", "stop".
+// undouble removes a consonant that was doubled before the ending: "stopp" becomes
+// "stop".
 func undouble(root string) string {
 	n := len(root)
 	if root[n-1] == root[n-2] && !strings.ContainsRune("aeioulsz", rune(root[n-1])) {
@@ -152,7 +156,7 @@ func undouble(root string) string {
 	return root
 }
 
-// stems returns the stems of the words of text, in order, repeated as they are.
+// stems returns the stems of the words of text, in order, with repetitions.
 func stems(text string) []string {
 	list := words(text)
 	stems := make([]string, len(list))
@@ -162,7 +166,7 @@ func stems(text string) []string {
 	return stems
 }
 
-// Subjects is Stems without the words that only hold sentences together.
+// Subjects returns the stems of the words of text, without function words.
 func Subjects(text string) []string {
 	return slices.DeleteFunc(stems(text), isFunctionWord)
 }

@@ -64,8 +64,9 @@ func (m Message) Fail(err error, now time.Time) Message {
 	return answer
 }
 
-// Retry is m sent again: the same message and evidence with a new time and a
-// retryCount that has grown by one. It is an *Error once that is too often.
+// Retry returns m to be sent again: the same message and evidence, with a new time
+// and a retryCount higher by one. The error, an *Error, says that m was sent too
+// often.
 func (m Message) Retry(now time.Time) (Message, error) {
 	if m.RetryCount >= maxRetries {
 		return Message{}, invalid("retryCount", "must be at most %d", maxRetries)

@@ -1,15 +1,15 @@
-// Package code analyses chunks of source files without a model: symbols,
-// complexity, suspicious constructs and where to look next.
+// Package code analyses chunks of source files without a model. It finds symbols,
+// complexity, suspicious constructs and places to look next.
 //
-// Go is parsed with go/parser. Python, JavaScript, TypeScript and Rust are
-// split into tokens by the rules of each language, comments, strings, templates,
-// regular expressions and all, and read as declarations and blocks; that works
-// for a chunk that begins or ends in the middle of anything, too. In any other
-// language what braces and the usual keywords tell is found.
+// Go is parsed with go/parser. Python, JavaScript, TypeScript and Rust are split
+// into tokens by the rules of each language, including comments, strings, templates
+// and regular expressions, and are read as declarations and blocks. That also works
+// for chunks that begin or end in the middle of a construct. For other languages
+// the package relies on braces and common keywords.
 //
-// The result is a pure function of the request. Time and memory grow in
-// proportion to the chunk: every look ahead is bounded, and nothing recurses by
-// what the chunk says but the Go parser, which is given only what is shallow.
+// The result is a pure function of the request. Time and memory are proportional to
+// the chunk: every lookahead is bounded, and only the Go parser recurses on the
+// input, which is checked to be shallow before.
 package code
 
 import (
@@ -21,30 +21,30 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Model is the name that results carry as their model. A change of any result
-// is a new version.
+// Model is the model name in results. Any change of a result requires a new
+// version.
 const Model = "lightwork/code-analyser@1"
 
-// Bounds of a result where the request has none, or larger ones.
+// Bounds of a result if the request has none, or higher ones.
 const (
-	maxItems   = 1024 // of each list, as the schema has it
+	maxItems   = 1024 // of each list, as in the schema
 	maxSummary = 4096 // characters
 	maxName    = 512  // bytes
 	maxProbes  = 32
 )
 
-// How sure a result is, by what it rests on. These are ranks, not measured
-// frequencies.
+// Confidence of a result by its basis. The values only rank results; they are not
+// measured frequencies.
 const (
 	sureParsed  = 0.7 // a grammar accepted the chunk
-	sureWhole   = 0.6 // all brackets and literals of a known language pair
-	sureCut     = 0.4 // a known language, but the chunk is cut
+	sureWhole   = 0.6 // a known language, with all brackets and literals paired
+	sureCut     = 0.4 // a known language, but the chunk is incomplete
 	sureUnknown = 0.25
 	sureEmpty   = 0.1 // there is nothing to analyse
 )
 
-// Analyse answers a request that the schema accepted. Lines of the content
-// beyond end_line are left out.
+// Analyse answers a request that the schema has accepted. Lines of the content
+// after end_line are ignored.
 func Analyse(req *schemas.CodeChunkRequest) *schemas.CodeChunkResult {
 	content := linesOf(req.Chunk)
 	u := &unit{path: req.Chunk.Path, language: languageOf(req.Chunk.Language, req.Chunk.Path, content)}
@@ -67,8 +67,8 @@ func Analyse(req *schemas.CodeChunkRequest) *schemas.CodeChunkResult {
 	return r
 }
 
-// linesOf is the content in valid UTF-8, at most as many lines as the chunk
-// says it has.
+// linesOf returns the content as valid UTF-8, with at most as many lines as the
+// chunk declares.
 func linesOf(c schemas.CodeChunk) string {
 	content := strings.ToValidUTF8(c.Content, "\uFFFD")
 	left := c.EndLine - c.StartLine + 1
@@ -83,8 +83,8 @@ func linesOf(c schemas.CodeChunk) string {
 	return content[:at]
 }
 
-// bound cuts names to what the schema allows, drops what lies outside the
-// chunk, and gives faults their lines in the file and their order.
+// bound cuts names to the schema's lengths, drops items outside the chunk, converts
+// the lines of faults to lines of the file, and sorts them.
 func (u *unit) bound(req *schemas.CodeChunkRequest) {
 	last := int(min(req.Chunk.EndLine-req.Chunk.StartLine, int64(u.lines-1)))
 	u.symbols = slices.DeleteFunc(u.symbols, func(s symbol) bool { return s.name == "" || s.line < 0 || s.line > last })
@@ -105,7 +105,7 @@ func (u *unit) bound(req *schemas.CodeChunkRequest) {
 	u.faults = slices.Compact(u.faults)
 }
 
-// limit is what a request orders, at most what the schema allows.
+// limit returns the limit of the request, or that of the schema if it is lower.
 func limit(ordered int64, most int) int {
 	if ordered > 0 && ordered < int64(most) {
 		return int(ordered)
@@ -113,7 +113,7 @@ func limit(ordered int64, most int) int {
 	return most
 }
 
-// worst keeps the most severe faults, in the order of their lines.
+// worst keeps the most severe faults, ordered by line.
 func (u *unit) worst(ordered int64) []schemas.SuspectedFault {
 	all := slices.Clone(u.faults)
 	slices.SortStableFunc(all, func(a, b schemas.SuspectedFault) int { return rank(a.Severity) - rank(b.Severity) })
@@ -122,8 +122,7 @@ func (u *unit) worst(ordered int64) []schemas.SuspectedFault {
 	return append([]schemas.SuspectedFault{}, all...)
 }
 
-// choose keeps the symbols that are closest to the task, in the order of their
-// lines.
+// choose keeps the symbols closest to the task, ordered by line.
 func (u *unit) choose(req *schemas.CodeChunkRequest) []schemas.CodeSymbol {
 	order := u.byTask(req)
 	order = order[:min(len(order), limit(req.OutputConstraints.MaxSymbols, maxItems))]
@@ -138,7 +137,7 @@ func (u *unit) choose(req *schemas.CodeChunkRequest) []schemas.CodeSymbol {
 	return all
 }
 
-// byTask orders the symbols: those that share most words with the task, then
+// byTask orders the symbols: first those that share most words with the task, then
 // public ones, then by line.
 func (u *unit) byTask(req *schemas.CodeChunkRequest) []int {
 	words := taskWords(req)
@@ -166,7 +165,7 @@ func taskWords(req *schemas.CodeChunkRequest) map[string]bool {
 	return words
 }
 
-// shared counts the words of s that the task has too.
+// shared counts the words of s that also occur in the task.
 func shared(words map[string]bool, s string) int {
 	n := 0
 	seen := map[string]bool{}

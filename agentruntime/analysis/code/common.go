@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds beyond which a function is suspicious.
+// Limits above which a function is suspicious.
 const (
 	manyDecisions = 15
 	tooMany       = 30
@@ -14,17 +14,17 @@ const (
 	deepNesting   = 5
 )
 
-// secretName says what a value is called that nobody should read.
+// secretName matches names of variables that hold secrets.
 var secretName = regexp.MustCompile(`(?i)^[a-z0-9_.-]*(passw(or)?d|secret|api_?key|access_?key|private_?key|auth_?token|access_?token)s?$`)
 
-// secretValue is the form of well-known keys.
+// secretValue matches the formats of well-known keys.
 var secretValue = regexp.MustCompile(`^(AKIA[0-9A-Z]{16}|gh[pousr]_[0-9A-Za-z]{36}|sk_live_[0-9A-Za-z]{16,}|xox[abp]-[0-9A-Za-z-]{10,}|nsec1[0-9a-z]{58})`)
 
 var sqlText = regexp.MustCompile(`(?i)^.{0,4}\s*(select\s.*\sfrom|insert\s+into|update\s.*\sset|delete\s+from)\b`)
 
 func isSQL(literal string) bool { return sqlText.MatchString(cut(literal, 512)) }
 
-// common finds what is suspicious in any language.
+// common finds suspicious constructs that occur in every language.
 func (u *unit) common(content string) {
 	for _, c := range u.comments {
 		u.markers(c)
@@ -44,7 +44,7 @@ func (u *unit) common(content string) {
 	}
 }
 
-// markers finds what authors left to do.
+// markers finds notes of open work in comments.
 func (u *unit) markers(c token) {
 	line := c.line
 	for l := range strings.Lines(c.text) {
@@ -62,7 +62,7 @@ func letterAt(s string, i int) bool {
 	return i >= 0 && i < len(s) && (s[i] == '_' || s[i] >= 'a' && s[i] <= 'z' || s[i] >= 'A' && s[i] <= 'Z')
 }
 
-// secret looks at a literal: what it looks like, and what it is assigned to.
+// secret checks a literal: its form, and the name that it is assigned to.
 func (u *unit) secret(i int) {
 	value := unquote(u.tokens[i])
 
@@ -88,8 +88,8 @@ func (u *unit) secret(i int) {
 	}
 }
 
-// random says whether a value may be a real secret: long enough, not only
-// words, and no template, path or escape.
+// random reports whether a value may be a real secret: it is long enough, is not
+// just words, and contains no template, path or escape.
 func random(value string) bool {
 	return len(value) >= 8 && strings.ContainsAny(value, "0123456789!@#^*+=") && !strings.ContainsAny(value, " \n\\${}<>%:")
 }

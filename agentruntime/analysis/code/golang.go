@@ -12,21 +12,21 @@ import (
 type goScan struct {
 	*unit
 	files *gotoken.FileSet
-	above int // lines put above the chunk
+	above int // lines added above the chunk
 	test  bool
-	// wrapped says that the one function is put around the chunk.
+	// wrapped says that the file's only function was added around the chunk.
 	wrapped bool
 }
 
-// maxGoDepth bounds the brackets inside each other, and maxGoChain the
-// tokens of one statement, that the parser is given: it calls itself for each.
+// maxGoDepth bounds the nesting of brackets and maxGoChain the tokens of one
+// statement that the parser gets, because it recurses on both.
 const (
 	maxGoDepth = 200
 	maxGoChain = 5000
 )
 
-// scanGo parses the chunk as a file, as declarations, or as statements. What is
-// none of them is read as a language with braces.
+// scanGo parses the chunk as a file, as declarations or as statements. If all three
+// fail, the chunk is scanned like any language with braces.
 func scanGo(u *unit, content string) {
 	if u.shallow() && u.whole() {
 		for _, wrap := range [...][2]string{{"", ""}, {"package p\n", ""}, {"package p\n" + wrapper, "\n}"}} {
@@ -44,10 +44,10 @@ func scanGo(u *unit, content string) {
 	scanPlain(u, content)
 }
 
-// wrapper begins the function that is put around statements.
+// wrapper starts the function that is added around statements.
 const wrapper = "func _() {\n"
 
-// shallow says whether the parser can be trusted with the chunk.
+// shallow reports whether the chunk cannot exhaust the parser's stack.
 func (u *unit) shallow() bool {
 	depth, chain := 0, 0
 	for i, t := range u.tokens {
@@ -74,8 +74,8 @@ func (u *unit) shallow() bool {
 	return true
 }
 
-// endsStatement says whether the language puts a semicolon behind a token that
-// is the last of its line.
+// endsStatement reports whether Go inserts a semicolon after this token at the end
+// of a line.
 func endsStatement(t token) bool {
 	switch t.text {
 	case ")", "]", "}", "++", "--":
@@ -104,8 +104,8 @@ func (s *goScan) file(f *ast.File, named bool) {
 	}
 }
 
-// imported finds the file's own module in an import path by the first folder
-// that both have.
+// imported recognizes imports of the file's own module: the import path and the
+// file's path share a folder.
 func (s *goScan) imported(from string, line int) {
 	s.importPath(from)
 	if top, _, ok := strings.Cut(s.path, "/"); ok {
@@ -122,6 +122,7 @@ func (s *goScan) imported(from string, line int) {
 	}
 }
 
+// fn records a function or method.
 func (s *goScan) fn(d *ast.FuncDecl) {
 	sym := symbol{
 		name: d.Name.Name, kind: kindFunction, line: s.line(d.Pos()), last: s.line(d.End()), doc: sentence(d.Doc.Text()),
@@ -163,7 +164,7 @@ func receiver(t ast.Expr) string {
 	}
 }
 
-// general does types, constants and variables.
+// general records types, constants and variables.
 func (s *goScan) general(d *ast.GenDecl) {
 	for _, spec := range d.Specs {
 		switch spec := spec.(type) {
@@ -181,7 +182,7 @@ func (s *goScan) general(d *ast.GenDecl) {
 			if d.Tok == gotoken.CONST {
 				kind = kindConstant
 			}
-			var only *ast.CommentGroup // of a declaration without brackets
+			var only *ast.CommentGroup // of a declaration without parentheses
 			if !d.Lparen.IsValid() {
 				only = d.Doc
 			}
@@ -213,10 +214,10 @@ func (s *goScan) named(n *ast.Ident, kind string, spec ast.Node, docs ...*ast.Co
 	s.symbols = append(s.symbols, sym)
 }
 
-// measure counts 1 + the decisions of a body, and how deep they nest.
+// measure returns 1 + the number of decisions in a body, and their deepest nesting.
 func measure(body *ast.BlockStmt) (decisions, depth int) {
 	decisions = 1
-	var nest []ast.Node // the decisions around, nil for other nodes
+	var nest []ast.Node // the enclosing decisions, nil for other nodes
 	inside := 0
 	ast.Inspect(body, func(n ast.Node) bool {
 		if n == nil {

@@ -8,7 +8,7 @@ import (
 
 // look finds suspicious constructs in a declaration.
 func (s *goScan) look(root ast.Node) {
-	var path []ast.Node // from the root to the node
+	var path []ast.Node // from the root to the current node
 	ast.Inspect(root, func(n ast.Node) bool {
 		if n == nil {
 			path = path[:len(path)-1]
@@ -52,7 +52,7 @@ func isTrue(x ast.Expr) bool {
 	return ok && id.Name == "true"
 }
 
-// emptyBranch finds an error that is checked and then forgotten.
+// emptyBranch finds errors that are checked and then ignored.
 func (s *goScan) emptyBranch(n *ast.IfStmt) {
 	c, ok := n.Cond.(*ast.BinaryExpr)
 	if !ok || c.Op != gotoken.NEQ || len(n.Body.List) > 0 || n.Else != nil {
@@ -65,8 +65,8 @@ func (s *goScan) emptyBranch(n *ast.IfStmt) {
 	}
 }
 
-// inLoop says whether the innermost of loop and function around the last node
-// is a loop.
+// inLoop reports whether the innermost loop or function around the last node is a
+// loop.
 func inLoop(path []ast.Node) bool {
 	for i := len(path) - 1; i >= 0; i-- {
 		switch path[i].(type) {
@@ -79,7 +79,7 @@ func inLoop(path []ast.Node) bool {
 	return false
 }
 
-// afterLeaving finds statements behind one that leaves their block.
+// afterLeaving finds statements after one that leaves their block.
 func (s *goScan) afterLeaving(list []ast.Stmt) {
 	for i, stmt := range list[:max(0, len(list)-1)] {
 		switch stmt := stmt.(type) {
@@ -112,7 +112,7 @@ func (s *goScan) comparison(n *ast.BinaryExpr) {
 	}
 }
 
-// small is the text of a name or a selection of names, "" of all else.
+// small returns the text of a name or a selector of names, "" for anything else.
 func small(x ast.Expr) string {
 	switch x := x.(type) {
 	case *ast.Ident:
@@ -125,7 +125,7 @@ func small(x ast.Expr) string {
 	return ""
 }
 
-// addInside finds a WaitGroup's Add in the goroutine that it counts.
+// addInside finds calls of WaitGroup.Add inside the goroutine that is counted.
 func (s *goScan) addInside(n *ast.GoStmt) {
 	f, ok := n.Call.Fun.(*ast.FuncLit)
 	if !ok || len(f.Body.List) == 0 {
@@ -161,13 +161,14 @@ func (s *goScan) call(n *ast.CallExpr, root ast.Node) {
 	}
 }
 
-// mayPanic says whether a function's name tells that it panics.
+// mayPanic reports whether a function's name announces that it panics.
 func mayPanic(root ast.Node) bool {
 	d, ok := root.(*ast.FuncDecl)
 	return !ok || strings.HasPrefix(strings.ToLower(d.Name.Name), "must") || d.Name.Name == "init" || d.Name.Name == "main"
 }
 
-// shellOf says whether arguments run a shell on something that is no literal.
+// shellOf reports whether the arguments start a shell with a command that is not a
+// literal.
 func shellOf(args []ast.Expr) bool {
 	for i := 0; i+2 < len(args); i++ {
 		sh, ok := args[i].(*ast.BasicLit)
@@ -181,7 +182,7 @@ func shellOf(args []ast.Expr) bool {
 	return false
 }
 
-// builtSQL says whether a statement is put together: by Sprintf or by +.
+// builtSQL reports whether an SQL statement is assembled with Sprintf or +.
 func builtSQL(x ast.Expr) bool {
 	var first ast.Expr
 	switch x := x.(type) {

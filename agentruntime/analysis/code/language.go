@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// language is one that the analyser knows.
+// language is a language that the analyser recognizes.
 type language struct {
 	name   string
-	known  bool   // its own rules are applied
+	known  bool   // it has rules of its own
 	alias  string // other names and file extensions, between spaces
 	syntax syntax
 	// scan finds symbols, imports and faults in the tokens of u.
@@ -19,7 +19,8 @@ func slashes(literal func(string, int, token) int, nest bool) syntax {
 	return syntax{line: []string{"//"}, block: true, nest: nest, literal: literal}
 }
 
-// languages returns what is known; the two without a name are for all others.
+// languages lists the recognized languages; the two without a name are for all
+// others.
 func languages() []language {
 	return []language{
 		{"Go", true, " go golang ", slashes(goLiteral, false), scanGo},
@@ -32,8 +33,8 @@ func languages() []language {
 	}
 }
 
-// languageOf finds the language of a chunk: the one it says, else that of its
-// file name, else the one that its comments look like.
+// languageOf returns the language of a chunk: the declared one, else the one of the
+// file name, else the one that the comments suggest.
 func languageOf(declared, file, content string) *language {
 	all := languages()
 	find := func(key string) *language {

@@ -6,30 +6,30 @@ import (
 	"unicode/utf8"
 )
 
-// syntax is how a language writes comments and literals.
+// syntax describes how a language writes comments and literals.
 type syntax struct {
-	line  []string // what begins a comment to the end of the line
+	line  []string // starts of comments that end with the line
 	block bool     // /* */ is a comment
-	nest  bool     // which nests
-	// literal finds the end of the literal that begins at src[at]; 0: none
-	// begins there. Without an end it is the place up to which to skip, negative.
+	nest  bool     // and such comments nest
+	// literal returns the length of the literal that begins at src[at], 0 if none
+	// does. For an unterminated literal it returns the length to skip, negated.
 	literal func(src string, at int, before token) int
 }
 
-// lexer splits a source into tokens. It never fails: a character that fits
-// nowhere is an operator.
+// lexer splits a source into tokens. It never fails: an unexpected character
+// becomes an operator.
 type lexer struct {
 	syntax
 	src     string
 	at      int
 	lineNo  int
 	col     int
-	fresh   bool // only space so far on this line
+	fresh   bool // only spaces so far on this line
 	out     source
-	current token // the last one that is no comment
+	current token // the latest token that is not a comment
 }
 
-// lex reads valid UTF-8.
+// lex tokenizes a source, which must be valid UTF-8.
 func lex(src string, s syntax) *source {
 	l := &lexer{syntax: s, src: src, fresh: true, current: token{kind: comment}}
 	for l.at < len(l.src) {
@@ -54,7 +54,7 @@ func (l *lexer) next() {
 	case rest[0] == '\\' && len(rest) > 1 && rest[1] == '\n':
 		l.at += 2
 		l.newLine()
-		l.fresh = false // the line goes on
+		l.fresh = false // the line continues
 	case rest[0] == '\t':
 		l.at++
 		l.col = (l.col/8 + 1) * 8
@@ -78,7 +78,7 @@ func (l *lexer) newLine() {
 	l.fresh = true
 }
 
-// emit makes a token of the next n bytes.
+// emit appends a token of the next n bytes.
 func (l *lexer) emit(k kind, n int) {
 	t := token{kind: k, text: l.src[l.at : l.at+n], line: l.lineNo, col: l.col, first: l.fresh}
 	l.lineNo += strings.Count(t.text, "\n")
@@ -119,7 +119,7 @@ func (l *lexer) commentAt(rest string) bool {
 	return true
 }
 
-// blockLen is the length of a block comment, -1 if it has no end.
+// blockLen returns the length of a block comment, -1 if it is not terminated.
 func blockLen(rest string, nest bool) int {
 	depth := 1
 	for i := 2; i+1 < len(rest); i++ {
@@ -162,8 +162,8 @@ func nameLen(s string) int {
 	return len(s)
 }
 
-// numberLen takes letters too, for suffixes and exponents, and a point only
-// before a digit, so that 1..2 is a range.
+// numberLen includes letters, for suffixes and exponents, but a point only before a
+// digit, so that 1..2 is a range.
 func numberLen(s string) int {
 	for i := range len(s) {
 		c := s[i]
@@ -175,14 +175,15 @@ func numberLen(s string) int {
 	return len(s)
 }
 
-// Operators of more than one character. Those of angle brackets only are left
-// out: they may close two type arguments.
+// Operators of several characters. Those of angle brackets only are missing,
+// because they may close two lists of type arguments.
 const (
 	marks3 = "=== !== ... ..= **= ??= &&= ||="
 	marks2 = ":= == != <= >= => -> :: && || ?? ?. ++ -- += -= *= /= %= |= &= ^= ** // .. |> <-"
 )
 
-// markLen is the length of an operator; size is that of its first character.
+// markLen returns the length of an operator; size is the length of its first
+// character.
 func markLen(s string, size int) int {
 	for _, m := range [...]struct {
 		n   int

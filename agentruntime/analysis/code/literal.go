@@ -5,14 +5,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxShort bounds, in bytes, the literals that are only taken for ones if they
-// end: each attempt reads so far.
+// maxShort bounds, in bytes, the literals that count only if they are terminated:
+// each attempt reads up to this far.
 const maxShort = 4096
 
-// quoted is the length of a literal that begins and ends with the quote (of one
-// or three characters) and in which a backslash hides the next character.
-// Without an end it is negative, up to the end of the line or, if lines may
-// break in it, of the source.
+// quoted returns the length of a literal that starts and ends with the quote (of
+// one or three characters) and in which a backslash escapes the next character. For
+// an unterminated literal it is the negated length up to the end of the line or, if
+// the literal may contain line breaks, of the source.
 func quoted(s, quote string, lines bool) int {
 	for i := len(quote); i < len(s); i++ {
 		switch {
@@ -27,7 +27,7 @@ func quoted(s, quote string, lines bool) int {
 	return -len(s)
 }
 
-// raw is the length of a literal that ends at the first end after begin bytes.
+// raw returns the length of a literal that ends at the first end after begin bytes.
 func raw(s string, begin int, end string) int {
 	if n := strings.Index(s[begin:], end); n >= 0 {
 		return begin + n + len(end)
@@ -45,13 +45,13 @@ func goLiteral(src string, at int, _ token) int {
 	return 0
 }
 
-// plainLiteral is for languages about which nothing more is known.
+// plainLiteral handles languages without rules of their own.
 func plainLiteral(src string, at int, _ token) int {
 	switch s := src[at:]; s[0] {
 	case '"':
 		return quoted(s, `"`, false)
 	case '\'':
-		// In prose and in some languages it is an apostrophe.
+		// In prose and in some languages this is an apostrophe.
 		return max(0, quoted(s[:min(len(s), maxShort)], "'", false))
 	}
 	return 0
@@ -81,7 +81,7 @@ func pythonLiteral(src string, at int, _ token) int {
 	return n + prefix
 }
 
-// regexpAfter are keywords after which a slash begins a regular expression.
+// regexpAfter lists the keywords after which a slash starts a regular expression.
 const regexpAfter = " return typeof case in of delete void throw new else do await yield instanceof "
 
 func scriptLiteral(src string, at int, before token) int {
@@ -101,9 +101,10 @@ func scriptLiteral(src string, at int, before token) int {
 	return 0
 }
 
-// template is the length of a template literal, what is in ${} counted.
+// template returns the length of a template literal, including all ${...} in it.
 func template(s string) int {
-	// Each open literal and each open ${ is one entry: a backtick, or a brace.
+	// The stack holds an entry for each open literal (a backtick) and each open ${
+	// (a brace).
 	stack := []byte{'`'}
 	for i := 1; i < len(s); i++ {
 		inText := stack[len(stack)-1] == '`'
@@ -130,7 +131,7 @@ func template(s string) int {
 	return -len(s)
 }
 
-// regexpLen is 0 where the line ends first: then it was a division.
+// regexpLen is 0 if the line ends first: then the slash is a division.
 func regexpLen(s string) int {
 	class := false
 	for i := 1; i < min(len(s), maxShort); i++ {
@@ -183,8 +184,8 @@ func rustLiteral(src string, at int, _ token) int {
 	return n + prefix
 }
 
-// rustQuote tells a character, 'a', from a lifetime, 'a; the latter is a
-// literal too.
+// rustQuote tells a character, 'a', from a lifetime, 'a. Lifetimes count as
+// literals too.
 func rustQuote(s string) int {
 	if len(s) > 1 && s[1] == '\\' {
 		return quoted(s, "'", false)

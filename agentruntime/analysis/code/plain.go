@@ -2,11 +2,12 @@ package code
 
 import "strings"
 
-// plainScan does languages of which only the usual is known: what a definition
-// begins with, and that braces hold bodies.
+// plainScan handles languages without rules of their own. It relies on the usual
+// keywords of definitions and on braces around bodies.
 type plainScan struct{ *walker }
 
-// plainKinds are the words that begin a definition in one language or another.
+// plainKinds maps keywords of various languages to the kind of symbol that they
+// define.
 var plainKinds = map[string]string{
 	"class": kindClass, "interface": kindInterface, "struct": kindStruct, "enum": kindEnum, "trait": kindInterface,
 	"protocol": kindInterface, "record": kindStruct, "union": kindStruct, "object": kindClass, "contract": kindClass,
@@ -15,7 +16,7 @@ var plainKinds = map[string]string{
 	"sub": kindFunction, "proc": kindFunction, "defp": kindFunction,
 }
 
-// notNamed are words that a call or a condition begins with, and no function.
+// notNamed lists keywords that can precede "(" but are not names of functions.
 const notNamed = " if for while switch catch return else do try new throw sizeof match when unless until case foreach elif assert using lock synchronized "
 
 func scanPlain(u *unit, _ string) {
@@ -61,7 +62,7 @@ func (s *plainScan) declaration(i int) {
 	}
 }
 
-// header finds "type name(...) {", a function of the C family.
+// header recognizes "type name(...) {", a function of the C family.
 func (s *plainScan) header(i int) {
 	t, before := s.tokens[i], s.at(i-1)
 	if plainKinds[before.text] != "" || !s.at(i+1).is("(") || s.top().fn >= 0 || strings.Contains(notNamed, " "+t.text+" ") {
@@ -105,7 +106,7 @@ func (s *plainScan) imported(i int) {
 	s.importPath(b.String())
 }
 
-// included does #include: "file" is near by.
+// included handles #include; "file" in quotes is a file of the repository.
 func (s *plainScan) included(i int) {
 	if from := unquote(s.at(i + 1)); from != "" && !strings.ContainsAny(from, "\n`$") {
 		s.importPath(from)

@@ -5,26 +5,27 @@ import (
 	"strings"
 )
 
-// pythonScan goes through logical lines: those that begin outside brackets.
+// pythonScan reads logical lines, which begin outside brackets.
 type pythonScan struct {
 	*unit
 	open []pythonScope
-	// ended is the column of a statement that leaves its block, -1: none did.
+	// ended is the column of a statement that leaves its block, -1 if there is
+	// none.
 	ended int
 }
 
-// pythonScope is a block; it ends before the next logical line that is not
-// indented deeper than col.
+// pythonScope is a block. It ends before the next logical line that is not indented
+// deeper than col.
 type pythonScope struct {
 	col   int
 	kind  string
 	name  string
-	sym   int // symbol to extend, -1: none
+	sym   int // symbol that grows with the block, -1: none
 	fn    int // innermost function, -1: none
 	depth int
 }
 
-// pythonBranches are the keywords that add a way through a function.
+// pythonBranches are the keywords that add a path through a function.
 const pythonBranches = " if elif for while except case and or "
 
 func scanPython(u *unit, _ string) {
@@ -54,8 +55,8 @@ func scanPython(u *unit, _ string) {
 
 func (p *pythonScan) top() *pythonScope { return &p.open[len(p.open)-1] }
 
-// close ends the blocks that a line at this column, which begins at token i, is
-// not part of.
+// close ends the blocks that do not contain a line at this column, which begins at
+// token i.
 func (p *pythonScan) close(col, i int) {
 	for len(p.open) > 1 && p.top().col >= col {
 		if s := p.top(); s.sym >= 0 {
@@ -65,7 +66,7 @@ func (p *pythonScan) close(col, i int) {
 	}
 }
 
-// line does one logical line.
+// line handles one logical line.
 func (p *pythonScan) line(i int) {
 	begin := p.tokens[i]
 	p.close(begin.col, i)
@@ -93,7 +94,7 @@ func (p *pythonScan) line(i int) {
 	}
 }
 
-// block opens one of control flow.
+// block opens a block of control flow.
 func (p *pythonScan) block(col int) {
 	s := *p.top()
 	s.col, s.kind, s.sym, s.depth = col, control, -1, s.depth+1
@@ -104,7 +105,7 @@ func (p *pythonScan) block(col int) {
 	}
 }
 
-// assignment defines the variables and constants of the module.
+// assignment records variables and constants of the module.
 func (p *pythonScan) assignment(i int) {
 	t := p.tokens[i]
 	if p.top().col >= 0 || t.kind != name || p.at(i+1).is(".") {
@@ -117,7 +118,7 @@ func (p *pythonScan) assignment(i int) {
 	p.symbols[p.define(t, kind, t.text)].public = !strings.HasPrefix(t.text, "_")
 }
 
-// definition does the def or class at i, on a line that begins with begin.
+// definition handles the def or class at i, on a line that begins with begin.
 func (p *pythonScan) definition(begin token, i int) {
 	n := p.at(i + 1)
 	if n.kind != name {
@@ -149,8 +150,8 @@ func (p *pythonScan) definition(begin token, i int) {
 	p.open = append(p.open, scope)
 }
 
-// docstring is the first sentence of the literal that begins the body of the
-// definition at i.
+// docstring returns the first sentence of the literal at the start of the body of
+// the definition at i.
 func (p *pythonScan) docstring(i int) string {
 	for n := 0; n < maxAhead && i < len(p.tokens); n++ {
 		t := p.tokens[i]
@@ -169,7 +170,7 @@ func (p *pythonScan) docstring(i int) string {
 	return ""
 }
 
-// imported does "import a.b as c, d".
+// imported handles "import a.b as c, d".
 func (p *pythonScan) imported(i int) {
 	for i < len(p.tokens) && !p.tokens[i].first {
 		var module string
@@ -185,7 +186,7 @@ func (p *pythonScan) imported(i int) {
 	}
 }
 
-// from does "from .a.b import c"; one with leading dots names a file near by.
+// from handles "from .a.b import c"; leading dots mean a file of the repository.
 func (p *pythonScan) from(i int) {
 	dots := 0
 	for ; p.at(i).is(".") || p.at(i).is("...") || p.at(i).is(".."); i++ {

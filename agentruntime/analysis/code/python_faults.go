@@ -44,7 +44,7 @@ func (p *pythonScan) literalOperand(i int) bool {
 	return p.at(i).kind == number || p.at(i).kind == text && p.at(i).text != ""
 }
 
-// except finds handlers that catch everything, or do nothing.
+// except finds handlers that catch everything or do nothing.
 func (p *pythonScan) except(i int) {
 	t := p.tokens[i]
 	if p.at(i + 1).is(":") {
@@ -59,7 +59,7 @@ func (p *pythonScan) except(i int) {
 	}
 }
 
-// mutableDefaults does the parameters that begin at i, if they do.
+// mutableDefaults checks the parameter list at i, if there is one.
 func (p *pythonScan) mutableDefaults(i int) {
 	if p.at(i).is("[") { // type parameters
 		i = p.other(i) + 1
@@ -81,7 +81,7 @@ func (p *pythonScan) mutableDefaults(i int) {
 	}
 }
 
-// mentions says whether the bracketed group at i holds the name.
+// mentions reports whether the bracketed group at i contains the name.
 func (p *pythonScan) mentions(i int, name string) bool {
 	for end := min(p.other(i), i+maxAhead); i < end; i++ {
 		if strings.HasSuffix(p.tokens[i].text, name) {
@@ -91,7 +91,7 @@ func (p *pythonScan) mentions(i int, name string) bool {
 	return false
 }
 
-// unreachable is told the first token of each logical line.
+// unreachable is called with the first token of each logical line.
 func (p *pythonScan) unreachable(t token) {
 	if p.ended >= 0 && t.col == p.ended && !t.is("elif") && !t.is("else") && !t.is("except") && !t.is("finally") && !t.is("case") {
 		p.fault(t.line, medium, "this line is never reached", "remove it, or the statement before it")

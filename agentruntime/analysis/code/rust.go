@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// rustScan does Rust.
+// rustScan scans Rust.
 type rustScan struct{ *walker }
 
 func scanRust(u *unit, _ string) {
@@ -29,7 +29,8 @@ func (s *rustScan) flow(i int) {
 	}
 }
 
-// operand says whether a token can end one, so that || after it is no closure.
+// operand reports whether a token can end an operand, so that a following || is not
+// a closure.
 func operand(t token) bool {
 	return t.kind == number || t.kind == text || t.is(")") || t.is("]") || t.is("}") ||
 		t.kind == name && !t.is("return") && !t.is("move") && !t.is("in") && !t.is("else") && !t.is("match")
@@ -67,7 +68,7 @@ func (s *rustScan) declaration(i int) {
 	}
 }
 
-// member puts the type in front of the name of something in an impl.
+// member prefixes the name of an item of an impl with the type.
 func (s *rustScan) member(of string) string {
 	if top := s.top(); top.name != "" && top.kind != kindModule {
 		return top.name + "::" + of
@@ -93,8 +94,8 @@ func (s *rustScan) fn(i int, next token) {
 	s.publish(i)
 }
 
-// inTest marks the body of what is defined at i if an attribute says that it is
-// a test, or compiled for tests only.
+// inTest marks the body of the definition at i if an attribute makes it a test or
+// compiles it only for tests.
 func (s *rustScan) inTest(i int) {
 	b := s.body(i + 2)
 	if sc, ok := s.bodies[b]; ok && s.attribute(i, "test") {
@@ -114,7 +115,7 @@ func (s *rustScan) typed(i int, next token) {
 	s.publish(i)
 }
 
-// module is the file of a module that this one declares.
+// module returns the file of a module that this file declares.
 func (s *rustScan) module(of string) string {
 	dir, file := path.Split(s.path)
 	if stem := strings.TrimSuffix(file, ".rs"); stem != "mod" && stem != "lib" && stem != "main" {
@@ -123,8 +124,8 @@ func (s *rustScan) module(of string) string {
 	return path.Join(dir, of+".rs")
 }
 
-// impl opens the block of the type's methods: the name after "for", or the
-// first one.
+// impl opens the block of a type's methods. The type is the name after "for", or
+// else the first one.
 func (s *rustScan) impl(i int) {
 	b := s.body(i + 1)
 	if b < 0 || s.top().fn >= 0 {
@@ -151,7 +152,7 @@ func (s *rustScan) impl(i int) {
 	s.bodies[b] = scope{end: s.other(b), kind: kindClass, name: of, fn: -1}
 }
 
-// publish marks the symbol last defined as public if a pub stands before i.
+// publish marks the latest symbol as public if pub precedes i.
 func (s *rustScan) publish(i int) {
 	for n := 1; n <= 6; n++ {
 		switch t := s.at(i - n); {
@@ -164,7 +165,7 @@ func (s *rustScan) publish(i int) {
 	}
 }
 
-// attribute says whether one of the attributes before i mentions the name.
+// attribute reports whether an attribute before i mentions the name.
 func (s *rustScan) attribute(i int, mention string) bool {
 	for n := 0; n < maxAhead && i > 0; n++ {
 		i--
@@ -188,7 +189,7 @@ func (s *rustScan) attribute(i int, mention string) bool {
 	return false
 }
 
-// use reads a path up to where it branches.
+// use records the path of a use declaration up to its first branch.
 func (s *rustScan) use(i int) {
 	var b strings.Builder
 	for ; b.Len() < 512 && (s.at(i).kind == name && !s.at(i).is("as") || s.at(i).is("::")); i++ {
@@ -227,7 +228,7 @@ func (s *rustScan) faultsAt(i int) {
 	}
 }
 
-// unsafe asks for the reason that belongs above it.
+// unsafe checks for a SAFETY comment above.
 func (s *rustScan) unsafe(t token) {
 	for n := s.commentsBefore(t.line+1) - 1; n >= 0 && s.comments[n].last >= t.line-4; n-- {
 		if strings.Contains(s.comments[n].text, "SAFETY") || strings.Contains(s.comments[n].text, "# Safety") {
@@ -237,7 +238,7 @@ func (s *rustScan) unsafe(t token) {
 	s.fault(t.line, medium, "unsafe without a SAFETY comment", "say why it is sound")
 }
 
-// locks says whether the expression at i ends by taking a lock.
+// locks reports whether the expression at i ends by taking a lock.
 func (s *rustScan) locks(i int) bool {
 	for n := 0; n < 32 && !s.at(i).is(";") && i < len(s.tokens); n++ {
 		if s.at(i-1).is(".") && (s.at(i).is("lock") || s.at(i).is("write")) && s.seq(i+1, "(", ")") {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// scriptScan does JavaScript and TypeScript.
+// scriptScan scans JavaScript and TypeScript.
 type scriptScan struct {
 	*walker
-	hasVar bool // a var was reported: one stands for all
+	hasVar bool // a var was reported; one report per chunk is enough
 }
 
-// scriptBranches are the keywords that add a way through a function; do, else,
-// try, finally and switch only nest.
+// scriptBranches are the keywords that add a path through a function; do, else,
+// try, finally and switch only add nesting.
 const scriptBranches = " if for while case catch "
 
 func scanScript(u *unit, _ string) {
@@ -75,7 +75,7 @@ func (s *scriptScan) declaration(i int) {
 	}
 }
 
-// publish marks the symbol last defined as public if an export comes before i.
+// publish marks the latest symbol as public if export precedes i.
 func (s *scriptScan) publish(i int) {
 	for n := 1; n <= 4; n++ {
 		switch before := s.at(i - n); {
@@ -88,8 +88,8 @@ func (s *scriptScan) publish(i int) {
 	}
 }
 
-// variable does const, let and var: a function if one is assigned, else a
-// symbol if it is outside all functions.
+// variable handles const, let and var. It records a function if one is assigned,
+// and otherwise a symbol if it is outside all functions.
 func (s *scriptScan) variable(i int) {
 	n := s.at(i + 1)
 	if n.kind != name {
@@ -118,7 +118,7 @@ func (s *scriptScan) variable(i int) {
 	}
 }
 
-// assigned defines a function if token i begins the expression of one.
+// assigned records a function if a function expression begins at token i.
 func (s *scriptScan) assigned(begin int, n token, kind, full string, i int) bool {
 	if s.at(i).is("async") {
 		i++
@@ -138,7 +138,7 @@ func (s *scriptScan) assigned(begin int, n token, kind, full string, i int) bool
 	}
 
 	for k := 0; k < 32 && s.at(i-1).is(")") && !s.at(i).is("=>") && (k > 0 || s.at(i).is(":")); k++ {
-		i++ // the type of the result
+		i++ // the result type
 		if s.at(i).is(";") || s.at(i).is("{") || i >= len(s.tokens) {
 			break
 		}
@@ -162,8 +162,8 @@ func (s *scriptScan) assigned(begin int, n token, kind, full string, i int) bool
 	return true
 }
 
-// expressionEnd is the index after the expression that begins at i: a ";", a
-// "," or a closing bracket, or a line that is indented no deeper than col.
+// expressionEnd returns the index after the expression that begins at i. It ends at
+// a ";", a ",", a closing bracket, or a line that is not indented deeper than col.
 func (s *scriptScan) expressionEnd(i, col int) int {
 	for n := 0; n < maxAhead && i < len(s.tokens); n++ {
 		switch t := s.tokens[i]; {
@@ -177,7 +177,7 @@ func (s *scriptScan) expressionEnd(i, col int) int {
 	return min(i, len(s.tokens))
 }
 
-// member does what is directly inside a class.
+// member handles a member of a class.
 func (s *scriptScan) member(i int, class string) {
 	t, next := s.tokens[i], s.at(i+1)
 	full := class + "." + t.text
@@ -193,8 +193,8 @@ func (s *scriptScan) member(i int, class string) {
 	}
 }
 
-// imported does import, export ... from and require; a path that begins with a
-// dot names a file near by.
+// imported handles import, export ... from and require. A path that begins with a
+// dot is a file of the repository.
 func (s *scriptScan) imported(i int) {
 	at := i + 1
 	if s.at(at).is("(") {

@@ -21,7 +21,7 @@ func (s *scriptScan) faultsAt(i int) {
 		s.fault(t.line, medium, "stops in the debugger", "remove the statement")
 	case t.is("catch"):
 		s.catch(i)
-	case t.is("if") && next.is("("): // in a while it is usual
+	case t.is("if") && next.is("("): // in a while this is common
 		s.condition(i + 1)
 	case (t.is("setTimeout") || t.is("setInterval")) && next.is("(") && s.at(i+2).kind == text:
 		s.fault(t.line, medium, "runs a string as code with "+t.text, "pass a function")
@@ -45,7 +45,7 @@ func (s *scriptScan) shell(t token) {
 	s.fault(t.line, high, "runs a command through the shell that is put together from values", "use execFile with a list of arguments")
 }
 
-// built says whether the expression at i is a string with values in it.
+// built reports whether the expression at i is a string with inserted values.
 func (s *scriptScan) built(i int) bool {
 	t := s.at(i)
 	return t.kind == text && (strings.Contains(t.text, "${") || s.at(i+1).is("+"))
@@ -80,8 +80,8 @@ func (s *scriptScan) operator(i int) {
 	}
 }
 
-// lone says whether token i is a name that is all of an operand. Only == can
-// be a mistake: a name that differs from itself is the usual test for NaN.
+// lone reports whether the operand at i is a single name. Only == is suspicious: a
+// name that differs from itself is the usual test for NaN.
 func (s *scriptScan) lone(i int) bool {
 	left, right := s.at(i-1), s.at(i+1)
 	return s.at(i).kind == name &&
@@ -97,13 +97,13 @@ func (s *scriptScan) catch(i int) {
 	}
 }
 
-// condition finds an assignment in the brackets at i.
+// condition finds assignments in the condition at i.
 func (s *scriptScan) condition(i int) {
 	end := min(s.other(i), i+maxAhead)
 	for j := i + 1; j < end; j++ {
 		t := s.tokens[j]
 		if t.is("(") || t.is("{") {
-			j = s.other(j) // doubled brackets say that it is meant
+			j = s.other(j) // doubled parentheses mark an intended assignment
 			continue
 		}
 		if t.is("=") {

@@ -10,10 +10,10 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// maxNames bounds each enumeration in a summary.
+// maxNames bounds each list of names in a summary.
 const maxNames = 8
 
-// summary says in sentences what was found, the most telling first.
+// summary describes the findings in sentences, the most important first.
 func (u *unit) summary(req *schemas.CodeChunkRequest) string {
 	parts := []string{u.headline(req)}
 	for _, part := range []string{u.defines(), u.uses(), u.complexest(req), u.closest(req), u.suspicions()} {
@@ -44,7 +44,7 @@ func (u *unit) headline(req *schemas.CodeChunkRequest) string {
 	return s + "."
 }
 
-// defines counts the symbols by kind, in the order they first appear, and names
+// defines counts the symbols by kind, in the order of first appearance, and names
 // some.
 func (u *unit) defines() string {
 	var kinds []string
@@ -76,7 +76,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// enumerate names the first of a list and says how many more there are.
+// enumerate lists the first names and counts the rest.
 func enumerate(all []string) string {
 	var b strings.Builder
 	for i, s := range all[:min(len(all), maxNames)] {
@@ -159,8 +159,8 @@ func cutRunes(s string, n int) string {
 	return string([]rune(s)[:n])
 }
 
-// probes are where to look next: the rest of what is cut, the files that the
-// chunk names, and the file's tests.
+// probes are the places to look next: the missing parts of an incomplete chunk, the
+// files that the chunk names, and the file's tests.
 func (u *unit) probes(req *schemas.CodeChunkRequest) []schemas.NextProbe {
 	all := []schemas.NextProbe{}
 	seen := map[string]bool{}
@@ -195,7 +195,7 @@ func (u *unit) probes(req *schemas.CodeChunkRequest) []schemas.NextProbe {
 	return all[:min(len(all), limit(req.OutputConstraints.MaxNextProbes, maxProbes))]
 }
 
-// testFile is where the tests of the file would be.
+// testFile returns the usual path of the file's tests.
 func (u *unit) testFile() string {
 	dir, file := path.Split(u.path)
 	ext := path.Ext(file)
@@ -213,5 +213,5 @@ func (u *unit) testFile() string {
 	return ""
 }
 
-// joinPath is a path that a file gives relative to itself.
+// joinPath resolves a path that a file gives relative to itself.
 func joinPath(file, relative string) string { return path.Join(path.Dir(file), relative) }

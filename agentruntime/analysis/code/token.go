@@ -1,6 +1,6 @@
 package code
 
-// kind is what a token is.
+// kind is the kind of a token.
 type kind uint8
 
 const (
@@ -11,34 +11,34 @@ const (
 	mark // operators and brackets
 )
 
-// token is one token; its text is a part of the source.
+// token is one token; its text is a slice of the source.
 type token struct {
 	kind  kind
 	text  string
 	line  int  // from 0
 	last  int  // line of its last character
-	col   int  // bytes from the line's start; a tab goes on to the next multiple of 8
-	first bool // nothing but space before it on its line
+	col   int  // bytes from the start of the line; a tab advances to the next multiple of 8
+	first bool // only spaces precede it on its line
 }
 
-// is says whether the token is this keyword, operator or bracket. A literal is
-// none of them: its text begins with a quote.
+// is reports whether the token is this keyword, operator or bracket. A literal
+// never is, because its text includes the quote.
 func (t token) is(s string) bool { return t.text == s && t.kind != comment }
 
-// source is a chunk in tokens, its brackets paired.
+// source is a chunk split into tokens, with brackets paired.
 type source struct {
 	tokens   []token
 	comments []token
 	lines    int
-	// pair has for every bracket the index of the other, -1 for all else.
+	// pair has the index of the partner of each bracket, -1 for other tokens.
 	pair []int
-	// Brackets and literals that begin before the chunk or end after it.
+	// Numbers of brackets and literals that begin before the chunk or end after it.
 	opened, closed int
 	unclosed       bool
 }
 
-// at returns a token, the zero token outside the source: it is no keyword and
-// no operator.
+// at returns a token. Outside the source it returns the zero token, which is
+// neither a keyword nor an operator.
 func (s *source) at(i int) token {
 	if i < 0 || i >= len(s.tokens) {
 		return token{kind: comment}
@@ -46,7 +46,7 @@ func (s *source) at(i int) token {
 	return s.tokens[i]
 }
 
-// seq says whether the tokens from i on are these.
+// seq reports whether the tokens from i on have these texts.
 func (s *source) seq(i int, texts ...string) bool {
 	for j, t := range texts {
 		if !s.at(i + j).is(t) {
@@ -56,8 +56,8 @@ func (s *source) seq(i int, texts ...string) bool {
 	return true
 }
 
-// other is the index of the bracket that pairs with the one at i; where it is
-// missing, that of the source's last token.
+// other returns the index of the partner of the bracket at i, or of the last token
+// if the partner is missing.
 func (s *source) other(i int) int {
 	if i >= 0 && i < len(s.pair) && s.pair[i] >= 0 {
 		return s.pair[i]
@@ -65,11 +65,11 @@ func (s *source) other(i int) int {
 	return len(s.tokens) - 1
 }
 
-// whole says that nothing open was cut off.
+// whole reports whether the chunk cuts no bracket or literal.
 func (s *source) whole() bool { return s.opened == 0 && s.closed == 0 && !s.unclosed }
 
-// pairs matches brackets. One that closes the wrong kind closes what is open
-// inside its own.
+// pairs matches brackets. A closing bracket of another kind also closes what is
+// open inside its own pair.
 func (s *source) pairs() {
 	s.pair = make([]int, len(s.tokens))
 
@@ -117,12 +117,11 @@ func opening(closing string) string {
 	return "{"
 }
 
-// maxAhead bounds every look ahead, in tokens.
+// maxAhead bounds every lookahead, in tokens.
 const maxAhead = 256
 
-// body finds the "{" that follows i and belongs to it: bracketed groups are
-// passed over; a ";", a "=>" or a closing bracket ends the search. -1: there is
-// none.
+// body returns the index of the "{" that follows i and belongs to it, -1 if there
+// is none. It skips bracketed groups and stops at ";", "=>" or a closing bracket.
 func (s *source) body(i int) int {
 	for n := 0; n < maxAhead && i < len(s.tokens); n++ {
 		switch t := s.tokens[i]; {

@@ -16,7 +16,7 @@ const (
 	high   = "high"
 )
 
-// rank orders severities and priorities, the gravest first.
+// rank orders severities and priorities, the most severe first.
 func rank(severity string) int { return strings.Index(high+medium+low, severity) }
 
 // Kinds of symbols.
@@ -34,14 +34,14 @@ const (
 	kindMacro     = "macro"
 )
 
-// symbol is something the chunk defines. Lines count from 0 in the chunk.
+// symbol is a definition in the chunk. Lines count from 0 in the chunk.
 type symbol struct {
 	name, kind string
 	line, last int
-	doc        string // first sentence of what is said about it
+	doc        string // first sentence of its documentation
 	public     bool
-	// Of functions: decisions is 1 + the places where control flow branches,
-	// depth how many of them are inside each other.
+	// For functions, decisions is 1 + the number of branches of control flow, and
+	// depth is their deepest nesting.
 	decisions, depth int
 }
 
@@ -49,29 +49,28 @@ func (s *symbol) callable() bool { return s.kind == kindFunction || s.kind == ki
 
 func (s *symbol) lines() int { return s.last - s.line + 1 }
 
-// unit is what is found out about a chunk.
+// unit collects the findings about a chunk.
 type unit struct {
 	*source
 	path      string
 	language  *language
-	container string // package or module that the chunk says it belongs to
+	container string // package or module that the chunk declares
 	symbols   []symbol
-	imports   []string // as they are written
+	imports   []string // as written
 	near      []string // files of the repository that the chunk names
 	faults    []schemas.SuspectedFault
 	// parsed says that a grammar of the language accepted the chunk.
 	parsed bool
 }
 
-// fault notes a suspicion; line counts from 0.
+// fault records a suspicion; line counts from 0.
 func (u *unit) fault(line int, severity, description, suggestion string) {
 	u.faults = append(u.faults, schemas.SuspectedFault{
 		Line: int64(line), Severity: severity, Description: description, Suggestion: suggestion,
 	})
 }
 
-// define adds a symbol that ends on the line it begins on, and returns its
-// index.
+// define adds a symbol of one line and returns its index.
 func (u *unit) define(t token, kind, name string) int {
 	u.symbols = append(u.symbols, symbol{name: name, kind: kind, line: t.line, last: t.line, decisions: 1, doc: u.docAbove(t.line)})
 	return len(u.symbols) - 1
@@ -83,7 +82,7 @@ func (u *unit) importPath(path string) {
 	}
 }
 
-// isTest says whether the whole file is a test's.
+// isTest reports whether the whole file is a test.
 func (u *unit) isTest() bool {
 	file := u.path[strings.LastIndexByte(u.path, '/')+1:]
 	return strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "test_") || strings.HasSuffix(file, "_test.py") ||
@@ -91,8 +90,8 @@ func (u *unit) isTest() bool {
 		strings.HasPrefix(u.path, "tests/") || strings.Contains(u.path, "/tests/")
 }
 
-// docAbove is the first sentence of the comment that ends right above a line.
-// Attributes and decorators may stand between.
+// docAbove returns the first sentence of the comment directly above a line.
+// Attributes and decorators may stand between them.
 func (u *unit) docAbove(line int) string {
 	above := u.commentsBefore(line)
 	at := above - 1
@@ -109,22 +108,22 @@ func (u *unit) docAbove(line int) string {
 	return sentence(b.String())
 }
 
-// adjoins says whether nothing but attributes is between two lines.
+// adjoins reports whether only attributes are between two lines.
 func (u *unit) adjoins(above, line int) bool {
 	i := sort.Search(len(u.tokens), func(i int) bool { return u.tokens[i].line > above })
 	next := u.at(i)
 	return above == line-1 || above >= line-3 && (next.is("@") || next.is("#")) && next.line == above+1
 }
 
-// commentsBefore is how many comments end before a line.
+// commentsBefore counts the comments that end before a line.
 func (u *unit) commentsBefore(line int) int {
 	return sort.Search(len(u.comments), func(i int) bool { return u.comments[i].last >= line })
 }
 
-// commented says whether a comment ends on these lines.
+// commented reports whether a comment ends on these lines.
 func (u *unit) commented(from, to int) bool { return u.commentsBefore(to+1) > u.commentsBefore(from) }
 
-// commentText takes the signs of a comment off.
+// commentText strips the comment markers.
 func commentText(s string) string {
 	var b strings.Builder
 	for line := range strings.Lines(cut(s, 4*maxDoc)) {
@@ -136,7 +135,7 @@ func commentText(s string) string {
 // maxDoc bounds a sentence of documentation, in bytes.
 const maxDoc = 160
 
-// sentence is the beginning of s to its first full stop, on one line.
+// sentence returns the beginning of s up to the first full stop, on one line.
 func sentence(s string) string {
 	s = strings.Join(strings.Fields(cut(s, 4*maxDoc)), " ")
 	if i := strings.Index(s, ". "); i >= 0 {
@@ -145,7 +144,7 @@ func sentence(s string) string {
 	return cut(s, maxDoc)
 }
 
-// cut shortens s to n bytes at most, between two characters.
+// cut shortens s to at most n bytes without splitting a character.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -156,7 +155,7 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// describe says what is known about a symbol; its lines are told as the file's.
+// describe summarizes a symbol; lines are those of the file.
 func (s *symbol) describe(start int64) string {
 	var parts []string
 	if s.doc != "" {

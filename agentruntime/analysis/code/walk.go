@@ -2,39 +2,39 @@ package code
 
 import "strings"
 
-// scope is a part of the chunk between two braces, or the expression that is a
-// function's body.
+// scope is the part of the chunk between two braces, or the expression that is the
+// body of an arrow function.
 type scope struct {
 	end   int // index of the token that ends it
 	kind  string
-	name  string // of the type or module, for the names of what is in it
-	fn    int    // the symbol of the innermost function; -1: none
-	depth int    // control flow around it, in that function
-	test  bool   // part of a test
+	name  string // of the type or module, as a prefix for its members
+	fn    int    // index of the innermost function's symbol, -1: none
+	depth int    // nesting of control flow in that function
+	test  bool   // inside a test
 }
 
-// walker goes through the tokens of a language with braces.
+// walker reads the tokens of a language with braces.
 type walker struct {
 	*unit
 	open   []scope
-	bodies map[int]scope // what the brace at this index begins
+	bodies map[int]scope // the scope that starts with the brace at this index
 }
 
-// control is the kind of a scope that control flow enters under a condition.
+// control is the kind of scope that control flow enters conditionally.
 const control = "control"
 
 func newWalker(u *unit) *walker {
 	return &walker{unit: u, bodies: map[int]scope{}, open: []scope{{end: len(u.tokens), fn: -1, test: u.isTest()}}}
 }
 
-// walk calls visit for each token, with the scope it is in.
+// walk calls visit for each token, inside its scope.
 func (w *walker) walk(visit func(i int)) {
 	for i, t := range w.tokens {
 		for len(w.open) > 1 && w.top().end <= i {
 			w.open = w.open[:len(w.open)-1]
 		}
 		visit(i)
-		// An arrow function without braces begins at its first token.
+		// The scope of an arrow function without braces begins at its first token.
 		if s, ok := w.bodies[i]; ok {
 			w.push(s)
 		} else if t.is("{") {
@@ -45,7 +45,7 @@ func (w *walker) walk(visit func(i int)) {
 
 func (w *walker) top() *scope { return &w.open[len(w.open)-1] }
 
-// push opens a scope; what it does not say itself comes from the one around it.
+// push opens a scope; unset fields are taken from the enclosing one.
 func (w *walker) push(s scope) {
 	around := *w.top()
 	s.test = s.test || around.test
@@ -63,8 +63,8 @@ func (w *walker) push(s scope) {
 	w.open = append(w.open, s)
 }
 
-// branch counts a decision of the function around it; where a block follows,
-// its depth counts too.
+// branch counts a decision in the enclosing function, and its nesting if a block
+// follows.
 func (w *walker) branch(i int) {
 	if fn := w.top().fn; fn >= 0 {
 		w.symbols[fn].decisions++
@@ -77,7 +77,7 @@ func (w *walker) branch(i int) {
 	}
 }
 
-// function defines one whose parameters or body come after token i.
+// function records a function whose parameters or body follow token i.
 func (w *walker) function(t token, kind, name string, i int) {
 	sym := w.define(t, kind, name)
 	if b := w.body(i); b >= 0 {
@@ -98,7 +98,7 @@ func (w *walker) setEnd(b int) {
 	w.bodies[b] = s
 }
 
-// block defines a type or module whose members are named after it.
+// block records a type or module, whose name prefixes those of its members.
 func (w *walker) block(t token, kind, name string, i int) {
 	sym := w.define(t, kind, name)
 	if b := w.body(i); b >= 0 {
@@ -106,7 +106,7 @@ func (w *walker) block(t token, kind, name string, i int) {
 	}
 }
 
-// unquote is the text between the quotes of a literal.
+// unquote returns the text between the quotes of a literal.
 func unquote(t token) string {
 	if t.kind != text {
 		return ""
