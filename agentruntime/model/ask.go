@@ -117,7 +117,7 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 	}
 	a.media, _, _ = mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if a.media != mediaJSON && (a.media != mediaEvents || !q.stream) {
-		return false, badResponse("it is neither JSON nor a stream of events")
+		return false, badResponse("the content type is neither JSON nor an event stream")
 	}
 	if resp.ContentLength > c.cfg.MaxResponse {
 		return false, &chat.Error{Reason: chat.ErrTooLarge}

@@ -34,7 +34,7 @@ func (c *Client) Chat(ctx context.Context, r chat.Request, onText func(text stri
 		return chat.Response{}, err
 	}
 	if r.Model == "" {
-		return chat.Response{}, errors.New("chat request: names no model, nor does the configuration")
+		return chat.Response{}, errors.New("chat request: neither the request nor the configuration names a model")
 	}
 
 	wire := chatRequest{Request: r}

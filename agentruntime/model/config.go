@@ -124,7 +124,7 @@ func (cfg Config) base() (string, error) {
 	case err != nil || u.Host == "" || u.Opaque != "":
 		return "", errors.New("the URL is malformed")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return "", errors.New("the URL may have no user, query or fragment")
+		return "", errors.New("the URL must not contain a user, query or fragment")
 	case u.Scheme == "http" && !cfg.AllowHTTP && !loopback(u.Hostname()):
 		return "", errors.New("plain http is for loopback addresses only")
 	case u.Scheme != "http" && u.Scheme != "https":

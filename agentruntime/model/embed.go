@@ -37,7 +37,7 @@ func (c *Client) Embed(ctx context.Context, model string, texts []string) (Embed
 
 	for _, t := range texts {
 		if t == "" || !utf8.ValidString(t) {
-			return Embedding{}, errors.New("embed: a text is empty or no UTF-8")
+			return Embedding{}, errors.New("embed: a text is empty or not UTF-8")
 		}
 	}
 
@@ -91,10 +91,10 @@ func readEmbedding(a *answer, texts int) (Embedding, error) {
 	for _, d := range e.Data {
 		n := len(d.Embedding)
 		if n == 0 || n > maxDimensions || n != len(e.Data[0].Embedding) {
-			return Embedding{}, badResponse("vectors of different lengths, or of none")
+			return Embedding{}, badResponse("the vectors are empty or differ in length")
 		}
 		if d.Index < 0 || d.Index >= texts || out.Vectors[d.Index] != nil {
-			return Embedding{}, badResponse("vectors out of order")
+			return Embedding{}, badResponse("the vectors are out of order")
 		}
 		out.Vectors[d.Index] = d.Embedding
 	}

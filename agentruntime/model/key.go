@@ -16,7 +16,7 @@ const maxKeyBytes = 4 << 10
 func readKey(file, env string) (string, error) {
 	switch {
 	case file != "" && env != "":
-		return "", errors.New("the key is to come from a file or the environment, not both")
+		return "", errors.New("set either a key file or a key variable, not both")
 	case file != "":
 		key, err := readKeyFile(file)
 		if err != nil {
@@ -51,9 +51,9 @@ func readKeyFile(path string) (string, error) {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	switch {
 	case !st.Mode().IsRegular():
-		return "", fmt.Errorf("%s is no regular file", path)
+		return "", fmt.Errorf("%s is not a regular file", path)
 	case !ok || (int(sys.Uid) != os.Geteuid() && sys.Uid != 0):
-		return "", fmt.Errorf("%s belongs to somebody else", path)
+		return "", fmt.Errorf("%s is owned by another user", path)
 	case st.Mode().Perm()&0o077 != 0:
 		return "", fmt.Errorf("%s can be read by others: make it mode 0600", path)
 	}
@@ -71,14 +71,14 @@ func cleanKey(raw string) (string, error) {
 	key := strings.TrimSpace(raw)
 	switch {
 	case key == "":
-		return "", errors.New("holds no key")
+		return "", errors.New("is empty")
 	case len(raw) > maxKeyBytes:
 		return "", errors.New("is too long for a key")
 	}
 
 	for _, c := range []byte(key) {
 		if c <= ' ' || c > '~' {
-			return "", errors.New("holds what cannot be part of a key")
+			return "", errors.New("contains a character that a key cannot have")
 		}
 	}
 	return key, nil

@@ -77,7 +77,7 @@ func (s *assembly) add(a *answer, c chunk, onText func(string)) error {
 	for _, choice := range c.Choices {
 		d := choice.Delta
 		if choice.Index != 0 || d.Role != "" && d.Role != chat.RoleAssistant {
-			return badResponse("a choice that nobody asked for")
+			return badResponse("an unrequested choice")
 		}
 		keep(&s.out.FinishReason, choice.FinishReason)
 		if d.Content != "" {
@@ -109,7 +109,7 @@ func (s *assembly) addCall(t toolCallDelta) error {
 	}
 
 	if i < 0 || i > len(*calls) || i >= chat.MaxToolCalls {
-		return badResponse("a tool call is out of order, or one too many")
+		return badResponse("a tool call is out of order or exceeds the maximum")
 	}
 	if i == len(*calls) {
 		*calls = append(*calls, chat.ToolCall{})
@@ -118,7 +118,7 @@ func (s *assembly) addCall(t toolCallDelta) error {
 
 	call := &(*calls)[i]
 	if t.ID != "" && call.ID != "" && t.ID != call.ID {
-		return badResponse("two tool calls at one place")
+		return badResponse("two tool calls with one index")
 	}
 	keep(&call.ID, t.ID)
 	keep(&call.Type, t.Type)

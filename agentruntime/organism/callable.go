@@ -62,7 +62,7 @@ type callsKey struct{} // of a context: how many calls it is in
 func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte, from pipeline.ThreadID) (pipeline.Response, error) {
 	depth, _ := ctx.Value(callsKey{}).(int)
 	if depth == maxCalls {
-		return pipeline.Fail(pipeline.Failure{Code: codeTooDeep, Message: fmt.Sprintf("%d listeners wait for each other already", maxCalls)}), nil
+		return pipeline.Fail(pipeline.Failure{Code: codeTooDeep, Message: fmt.Sprintf("calls between listeners are nested %d deep, the limit", maxCalls)}), nil
 	}
 	ctx = context.WithValue(ctx, callsKey{}, depth+1)
 	thread, err := b.callee(l, from)

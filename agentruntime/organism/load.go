@@ -186,7 +186,7 @@ func (d *document) organism(dir string) (o *Organism, wrong []error) {
 			wrong = append(wrong, bad("$.prompts."+label, "%v", err))
 		}
 		if strings.ContainsAny(label, "& ") || label == "" {
-			wrong = append(wrong, bad("$.prompts."+label, "a label has no & and no space"))
+			wrong = append(wrong, bad("$.prompts."+label, "a label must not contain & or a space"))
 		}
 		o.Prompts[label] = text
 	}
@@ -229,7 +229,7 @@ func (p promptDoc) read(dir string) (string, error) {
 	}
 
 	if len(text) > maxPromptBytes || !utf8.ValidString(text) {
-		return "", fmt.Errorf("is longer than %d bytes, or no UTF-8", maxPromptBytes)
+		return "", fmt.Errorf("is longer than %d bytes, or not UTF-8", maxPromptBytes)
 	}
 	return text, nil
 }

@@ -34,7 +34,7 @@ const (
 func (o *Organism) checkMessages(at string, l Listener) error {
 	switch {
 	case l.Agent != nil || l.Callable != nil:
-		return bad(at, "is for a listener that does not think")
+		return bad(at, "is only for a listener whose handler is a tool")
 	case l.PayloadClass != "":
 		return bad(at, "payload_class: messages have their own, leave it out")
 	case !strings.HasSuffix(l.Handler, "/"+message.Tool):
@@ -42,12 +42,12 @@ func (o *Organism) checkMessages(at string, l Listener) error {
 	case len(l.Messages.Takes) == 0:
 		return bad(at+".takes", "is missing")
 	case l.Name == PersonID || l.Name == NodeID:
-		return bad(at, "%q is no name for an agent", l.Name)
+		return bad(at, "%q is not allowed as the name of an agent", l.Name)
 	}
 
 	for i, t := range l.Messages.Takes {
 		if !slices.Contains(message.Types(), t) || t == message.TypeResponse || t == message.TypeError {
-			return bad(fmt.Sprintf("%s.takes[%d]", at, i), "%q is nothing to ask with", t)
+			return bad(fmt.Sprintf("%s.takes[%d]", at, i), "%q is not a message type that an agent can be asked with", t)
 		}
 	}
 
@@ -131,7 +131,7 @@ func (b *builder) addPeer(cfg *message.Config, l Listener, name string) error {
 	}
 	tool, ok := b.tools[name]
 	if !ok {
-		return fmt.Errorf("peer %s thinks, and is not callable", name)
+		return fmt.Errorf("peer %s is an agent that is not callable", name)
 	}
 	agent, _, _ := wire.ToolID(l.Handler).Split()
 	to, _ := b.o.Listener(name)

@@ -146,7 +146,7 @@ func (o *Organism) check() []error {
 	for i, p := range o.Profiles {
 		at := fmt.Sprintf("$.profiles.%s", p.Name)
 		if profiles[p.Name] {
-			errs = append(errs, bad(at, "%q is there twice", p.Name))
+			errs = append(errs, bad(at, "%q is defined twice", p.Name))
 		}
 		profiles[p.Name] = true
 		errs = append(errs, o.checkProfile(at, o.Profiles[i]))
@@ -162,7 +162,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 	case l.PayloadClass == "" && l.Messages == nil:
 		return bad(at+".payload_class", "is missing")
 	case isReserved(l.PayloadClass):
-		return bad(at+".payload_class", "%q is the node's own", l.PayloadClass)
+		return bad(at+".payload_class", "%q is reserved for the node", l.PayloadClass)
 	case l.Description == "":
 		return bad(at+".description", "is missing")
 	case l.Handler == handlerAgent && l.Agent == nil:
@@ -177,7 +177,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 
 	for j, peer := range l.Peers {
 		if peer == modelName {
-			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "only agents reach the model, and by themselves")
+			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "agents reach the model without naming it as a peer")
 		}
 		if _, ok := o.Listener(peer); !ok {
 			return bad(fmt.Sprintf("%s.peers[%d]", at, j), "there is no listener %q", peer)
@@ -186,7 +186,7 @@ func (o *Organism) checkListener(at string, l Listener) error {
 
 	for j, port := range l.Ports {
 		if port < 1 || port > 65535 {
-			return bad(fmt.Sprintf("%s.ports[%d]", at, j), "%d is no port", port)
+			return bad(fmt.Sprintf("%s.ports[%d]", at, j), "%d is not a port", port)
 		}
 	}
 
@@ -259,9 +259,9 @@ func (o *Organism) checkCallable(at string, c Callable) error {
 		place := fmt.Sprintf("%s.parameters[%d]", at, i)
 		switch {
 		case p.Name == "" || seen[p.Name]:
-			return bad(place+".name", "must be there, and once only")
+			return bad(place+".name", "is required and must be unique")
 		case !slices.Contains([]string{"string", "integer", "number", "boolean", "object", "array"}, p.Type):
-			return bad(place+".type", "%q is no JSON Schema type", p.Type)
+			return bad(place+".type", "%q is not a JSON Schema type", p.Type)
 		}
 		seen[p.Name] = true
 	}

@@ -150,15 +150,15 @@ func (r Request) Check() error {
 	case len(r.Tools) > MaxTools:
 		return fmt.Errorf("chat request: offers more than %d tools", MaxTools)
 	case !name(r.Model, 0):
-		return errors.New("chat request: model has a bad form")
+		return errors.New("chat request: the model's name is malformed")
 	case r.ResponseFormat != nil && hashing.Check(r.ResponseFormat) != nil:
-		return errors.New("chat request: response_format is no JSON")
+		return errors.New("chat request: response_format is not JSON")
 	}
 
 	switch r.ToolChoice {
 	case "", "auto", "none", "required":
 	default:
-		return errors.New("chat request: tool_choice is none of auto, none, required")
+		return errors.New("chat request: tool_choice must be auto, none or required")
 	}
 
 	for i, m := range r.Messages {
@@ -171,13 +171,13 @@ func (r Request) Check() error {
 	for _, t := range r.Tools {
 		switch f := t.Function; {
 		case t.Type != "function" || !ValidToolName(f.Name):
-			return fmt.Errorf("chat request: tool %.80q has a bad name or type", f.Name)
+			return fmt.Errorf("chat request: tool %.80q has an invalid name or type", f.Name)
 		case seen[f.Name]:
 			return fmt.Errorf("chat request: tool %s is offered twice", f.Name)
 		case f.Parameters != nil && hashing.Check(f.Parameters) != nil:
-			return fmt.Errorf("chat request: the schema of tool %s is no JSON", f.Name)
+			return fmt.Errorf("chat request: the schema of tool %s is not JSON", f.Name)
 		case !utf8.ValidString(f.Description):
-			return fmt.Errorf("chat request: the description of tool %s is no UTF-8", f.Name)
+			return fmt.Errorf("chat request: the description of tool %s is not UTF-8", f.Name)
 		default:
 			seen[f.Name] = true
 		}
@@ -207,9 +207,9 @@ func (r Response) Check() error {
 	case r.Message.Role != RoleAssistant:
 		return errors.New("chat response: the message is not the assistant's")
 	case r.FinishReason == "" || len(r.FinishReason) > maxFinishText || !utf8.ValidString(r.FinishReason):
-		return errors.New("chat response: finish_reason is missing or has a bad form")
+		return errors.New("chat response: finish_reason is missing or malformed")
 	case !name(r.Model, 0) || !name(r.SystemFingerprint, 0):
-		return errors.New("chat response: model has a bad form")
+		return errors.New("chat response: the model's name is malformed")
 	case r.Usage != nil && !r.Usage.sane():
 		return errors.New("chat response: token counts are out of range")
 	}
@@ -228,33 +228,33 @@ func (m Message) check() error {
 	switch m.Role {
 	case RoleSystem, RoleUser, RoleAssistant:
 		if m.ToolCallID != "" {
-			return errors.New("answers a tool call, but is not a tool's")
+			return errors.New("tool_call_id is only for messages with the role tool")
 		}
 	case RoleTool:
 		if !name(m.ToolCallID, 1) {
-			return errors.New("answers no tool call")
+			return errors.New("tool_call_id is missing")
 		}
 	default:
 		return fmt.Errorf("role %.80q is unknown", m.Role)
 	}
 
 	if !utf8.ValidString(m.Content) {
-		return errors.New("content is no UTF-8")
+		return errors.New("content is not UTF-8")
 	}
 	if len(m.ToolCalls) > MaxToolCalls {
 		return fmt.Errorf("has more than %d tool calls", MaxToolCalls)
 	}
 	if len(m.ToolCalls) > 0 && m.Role != RoleAssistant {
-		return errors.New("calls tools, but is not the assistant's")
+		return errors.New("only the assistant may call tools")
 	}
 
 	seen := map[string]bool{}
 	for _, c := range m.ToolCalls {
 		switch {
 		case !name(c.ID, 1) || c.Type != "function" || !name(c.Function.Name, 1):
-			return errors.New("a tool call has a bad id, type or name")
+			return errors.New("a tool call has an invalid id, type or name")
 		case !utf8.ValidString(c.Function.Arguments):
-			return errors.New("the arguments of a tool call are no UTF-8")
+			return errors.New("the arguments of a tool call are not UTF-8")
 		case seen[c.ID]:
 			return errors.New("two tool calls have the same id")
 		}
