@@ -20,12 +20,12 @@ import (
 const (
 	firstBackoff = 500 * time.Millisecond
 	maxBackoff   = 8 * time.Second
-	// maxRetryAfter is how long an endpoint may make us wait. If it asks for
-	// more we give up: coming back early would only make it worse.
+	// maxRetryAfter is the longest wait that an endpoint may impose. If it asks for
+	// more, we give up: a retry before that time would only add to its load.
 	maxRetryAfter = 30 * time.Second
 )
 
-// question is one thing to ask, however many attempts it takes.
+// question is one request, with all its attempts.
 type question struct {
 	path   string
 	body   []byte
@@ -33,18 +33,18 @@ type question struct {
 	read   func(*answer) error
 }
 
-// answer is the body of one attempt that the endpoint took.
+// answer is the body of a successful attempt.
 type answer struct {
 	body  io.Reader // bounded in size
 	media string    // mediaJSON or mediaEvents
-	alive func()    // to be called for each line of a stream
-	// begun says that a part of the answer is known, so that asking again
-	// might give another.
+	alive func()    // called for each line of a stream
+	// begun says that part of the answer was delivered: a retry might contradict
+	// it.
 	begun bool
 }
 
-// ask makes attempts until one is answered, or fails in a way that another
-// would too.
+// ask repeats the request until it is answered or fails in a way that a retry
+// cannot cure.
 func (c *Client) ask(ctx context.Context, q question) (attempts int, err error) {
 	total, cancel := context.WithTimeoutCause(ctx, c.cfg.Total, &chat.Error{Reason: chat.ErrTimeout, Detail: "in total"})
 	defer cancel()
@@ -72,14 +72,15 @@ func (c *Client) ask(ctx context.Context, q question) (attempts int, err error) 
 	}
 }
 
-// attempt asks once. again reports whether asking again can help and is safe.
+// attempt sends the request once. again reports whether a retry is useful and safe.
 func (c *Client) attempt(ctx context.Context, q question) (again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
 	a := &answer{alive: func() {}}
 	if q.stream {
-		// One timer for both: the wait for the first line, then for each next.
+		// One timer bounds both the wait for the first line and each wait for the
+		// next.
 		late := &chat.Error{Reason: chat.ErrTimeout, Detail: "waiting for a line"}
 		timer := time.AfterFunc(c.cfg.FirstByte, func() { cancel(late) })
 		defer timer.Stop()
@@ -87,7 +88,7 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 	}
 
 	defer func() {
-		// The transport says "canceled"; the cause says by what.
+		// The transport reports only "canceled"; the cause says why.
 		if err != nil && ctx.Err() != nil {
 			again, err = false, context.Cause(ctx)
 		}
@@ -132,8 +133,8 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 	return !a.begun, err
 }
 
-// asError names what the transport calls otherwise, and cleans what came from
-// the endpoint.
+// asError converts errors of the transport to *chat.Error and cleans text from the
+// endpoint.
 func (c *Client) asError(err error) *chat.Error {
 	var failed *chat.Error
 	if errors.As(err, &failed) {
@@ -167,7 +168,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// retryAfter reads seconds or a date; 0 if it is neither, or over.
+// retryAfter parses seconds or a date; 0 if it is neither or has passed.
 func retryAfter(h http.Header) time.Duration {
 	v := h.Get("Retry-After")
 	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
@@ -179,7 +180,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// bounded reads at most left bytes; more is an error.
+// bounded is a reader that fails after left bytes.
 type bounded struct {
 	r    io.Reader
 	left int64

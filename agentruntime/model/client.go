@@ -12,7 +12,7 @@ import (
 
 const mediaJSON, mediaEvents = "application/json", "text/event-stream"
 
-// chatRequest is a chat.Request with what only the transport knows.
+// chatRequest adds the fields of the transport to a chat.Request.
 type chatRequest struct {
 	chat.Request
 	Stream        bool           `json:"stream,omitempty"`
@@ -23,9 +23,10 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-// Chat asks one question. With onText the answer is streamed and onText is told
-// each piece of text as it comes, from this goroutine; tool calls come whole,
-// at the end. What fails at the endpoint is a *chat.Error; if ctx ends, its cause.
+// Chat sends one request. If onText is set, the answer is streamed and onText is
+// called from this goroutine with each piece of text; tool calls are delivered
+// whole, at the end. A failure of the endpoint is a *chat.Error; if ctx ends, the
+// error is its cause.
 func (c *Client) Chat(ctx context.Context, r chat.Request, onText func(text string)) (chat.Response, error) {
 	if r.Model == "" {
 		r.Model = c.cfg.Model
@@ -70,7 +71,7 @@ func (c *Client) Chat(ctx context.Context, r chat.Request, onText func(text stri
 	return out, nil
 }
 
-// completion is an answer that is not streamed.
+// completion is an answer without streaming.
 type completion struct {
 	Model             string `json:"model"`
 	SystemFingerprint string `json:"system_fingerprint"`
@@ -105,7 +106,7 @@ func readCompletion(a *answer) (chat.Response, error) {
 	})
 }
 
-// finish fills in what endpoints are known to leave out, and checks the rest.
+// finish fills in fields that some endpoints leave out, and checks the others.
 func finish(r chat.Response) (chat.Response, error) {
 	if r.Message.Role == "" {
 		r.Message.Role = chat.RoleAssistant

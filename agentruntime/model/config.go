@@ -1,6 +1,6 @@
-// Package model asks language models: it is a client of any endpoint that
-// speaks the OpenAI API, for chat completions and for embeddings. What an
-// endpoint sends is bounded in size and time and parsed strictly.
+// Package model is a client for language model endpoints that speak the OpenAI API,
+// for chat completions and embeddings. Answers are bounded in size and time and are
+// parsed strictly.
 package model
 
 import (
@@ -14,27 +14,28 @@ import (
 	"time"
 )
 
-// Config says where the endpoint is and how long to bear with it.
+// Config describes the endpoint and its time limits.
 type Config struct {
-	// BaseURL is what comes before "/chat/completions", such as
-	// "https://api.example.com/v1". Plain http is for loopback addresses only,
-	// unless AllowHTTP is set.
+	// BaseURL precedes "/chat/completions", such as "https://api.example.com/v1".
+	// Plain http is allowed for loopback addresses only, unless AllowHTTP is set.
 	BaseURL   string
 	AllowHTTP bool
-	// KeyFile names a file that holds the key, mode 0600 and ours or root's;
-	// KeyEnv an environment variable. At most one of them; neither: no key.
+	// KeyFile names a file with the key, of mode 0600 and owned by us or root;
+	// KeyEnv names an environment variable with the key. At most one may be set;
+	// without either, no key is sent.
 	KeyFile, KeyEnv string
 	// Model is what to ask where a request names no model.
 	Model string
-	// FirstByte bounds the wait until a streamed answer begins, zero: 2 min;
-	// Idle the wait for its next whole line, zero: 1 min; Total one question
-	// with all its attempts and the waits between them, zero: 5 min.
+	// FirstByte bounds the wait until a streamed answer begins (default 2 min),
+	// Idle the wait for each next line (default 1 min), and Total one question with
+	// all attempts and waits (default 5 min).
 	FirstByte, Idle, Total time.Duration
-	// MaxResponse bounds one answer in bytes. Zero: 16 MiB.
+	// MaxResponse bounds an answer in bytes. Default: 16 MiB.
 	MaxResponse int64
-	// Attempts is how often to ask at most. Zero: 3.
+	// Attempts is the maximum number of requests. Default: 3.
 	Attempts int
-	// Logger hears of attempts that failed, never of contents. Nil: none.
+	// Logger receives failed attempts, never contents. If it is nil, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
@@ -51,11 +52,11 @@ const (
 	maxResponseHeaders = 64 << 10
 )
 
-// Client asks one endpoint. It is safe for use by many goroutines.
+// Client is a client of one endpoint. It is safe for concurrent use.
 type Client struct {
 	cfg  Config
 	base string
-	// key is a function so that nothing that prints a Client prints the key.
+	// key is a function, so that printing a Client does not print the key.
 	key  func() string
 	http *http.Client
 }
@@ -91,8 +92,8 @@ func orDefault[T comparable](v *T, d T) {
 	}
 }
 
-// newHTTP neither follows redirects, which would carry the key to wherever the
-// answer says, nor unpacks, nor goes through a proxy of the environment.
+// newHTTP returns a client that follows no redirects (which would carry the key to
+// another host), does not decompress, and ignores the environment's proxies.
 func newHTTP() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -107,17 +108,17 @@ func newHTTP() *http.Client {
 	}
 }
 
-// Close drops the connections that are kept for reuse.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// CheckURL says why BaseURL would be refused.
+// CheckURL reports why BaseURL would be refused.
 func (cfg Config) CheckURL() error {
 	_, err := cfg.base()
 	return err
 }
 
-// base checks the URL. What it says about a bad one does not repeat it: it may
-// hold a password.
+// base checks the URL. Its errors do not repeat the URL, which may contain a
+// password.
 func (cfg Config) base() (string, error) {
 	u, err := url.Parse(cfg.BaseURL)
 	switch {

@@ -11,22 +11,22 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 )
 
-// maxEmbedTexts is how many texts one call of Embed takes.
+// maxEmbedTexts bounds the texts of one call of Embed.
 const maxEmbedTexts = 256
 
 const maxDimensions = 16 << 10
 
-// Embedding is what an endpoint makes of some texts.
+// Embedding is the result of Embed.
 type Embedding struct {
 	Model string
-	// Vectors are as many as the texts, in their order, all of one length, as
-	// the endpoint sent them: not necessarily normalised.
+	// Vectors has one vector for each text, in their order and all of the same
+	// length. The endpoint may not have normalised them.
 	Vectors [][]float32
-	Usage   *chat.Usage // nil where the endpoint did not count
+	Usage   *chat.Usage // nil if the endpoint reports none
 }
 
-// Embed turns 1 to MaxEmbedTexts texts into vectors. model is empty for the
-// configured one. Errors are those of Chat.
+// Embed returns vectors for 1 to maxEmbedTexts texts. If model is empty, the
+// configured one is used. Errors are those of [Client.Chat].
 func (c *Client) Embed(ctx context.Context, model string, texts []string) (Embedding, error) {
 	if model == "" {
 		model = c.cfg.Model
@@ -72,7 +72,7 @@ func readEmbedding(a *answer, texts int) (Embedding, error) {
 		Model string `json:"model"`
 		Data  []struct {
 			Index     int       `json:"index"`
-			Embedding []float32 `json:"embedding"` // a float out of range does not decode
+			Embedding []float32 `json:"embedding"` // a number out of range is a decoding error
 		} `json:"data"`
 		Usage *chat.Usage    `json:"usage"`
 		Error *endpointError `json:"error"`

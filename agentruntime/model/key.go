@@ -11,8 +11,7 @@ import (
 
 const maxKeyBytes = 4 << 10
 
-// readKey takes the key from where the configuration says. No error repeats
-// any of it.
+// readKey reads the key from the configured place. Errors never contain any of it.
 func readKey(file, env string) (string, error) {
 	switch {
 	case file != "" && env != "":
@@ -34,8 +33,8 @@ func readKey(file, env string) (string, error) {
 	return "", nil
 }
 
-// readKeyFile checks the file it has opened, so that nobody can swap it between.
-// It opens without waiting: a FIFO has no key.
+// readKeyFile checks the opened file and not its path, so that it cannot be
+// replaced in between. It opens without blocking, in case the path is a FIFO.
 func readKeyFile(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -65,8 +64,8 @@ func readKeyFile(path string) (string, error) {
 	return cleanKey(string(raw))
 }
 
-// cleanKey takes off the newline an editor leaves. What a header cannot hold is
-// refused here, since net/http would repeat it in its error.
+// cleanKey strips the newline that editors add. It refuses characters that a header
+// cannot hold, since net/http would repeat the key in its error.
 func cleanKey(raw string) (string, error) {
 	key := strings.TrimSpace(raw)
 	switch {

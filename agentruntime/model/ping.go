@@ -15,10 +15,10 @@ const (
 	maxList  = 4 << 20 // of the list of models, in bytes
 )
 
-// Ping asks whether the endpoint is there and takes the key, by its list of
-// models: no endpoint charges for that, and nobody's data is sent. It returns
-// the names, none where the endpoint has no list, as many have not: one that
-// refuses the question for another reason than the key is there. What fails is a *chat.Error.
+// Ping checks that the endpoint is reachable and accepts the key by requesting its
+// list of models, which costs nothing and sends nobody's data. It returns the
+// names, or none if the endpoint offers no list; many do not, so a refusal for any
+// other reason than the key counts as success. Failures are of type *chat.Error.
 func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, pingTime, &chat.Error{Reason: chat.ErrTimeout, Detail: "asked for its models"})
 	defer cancel()
@@ -45,7 +45,7 @@ func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 	case s == http.StatusUnauthorized, s == http.StatusForbidden:
 		return nil, c.refusal(resp)
 	case s >= 400 && s < 500, s == http.StatusNotImplemented:
-		return nil, nil // it answers, and has no list for us
+		return nil, nil // it is reachable, but offers no list
 	default:
 		return nil, c.refusal(resp)
 	}
@@ -60,7 +60,7 @@ func (c *Client) Ping(ctx context.Context) (models []string, err error) {
 		} `json:"data"`
 	}
 	if json.Unmarshal(doc, &list) != nil {
-		return nil, nil // another list than the API's says nothing
+		return nil, nil // the list has another format
 	}
 	for _, m := range list.Data {
 		models = append(models, m.ID)

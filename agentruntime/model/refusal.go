@@ -21,7 +21,7 @@ const (
 	maxDetail    = 300
 )
 
-// endpointError is how endpoints tell of errors, with or without a status.
+// endpointError is the error format of endpoints, with or without an HTTP status.
 type endpointError struct {
 	Message string `json:"message"`
 }
@@ -30,13 +30,13 @@ func (e *endpointError) unavailable() error {
 	return &chat.Error{Reason: chat.ErrUnavailable, Detail: e.Message}
 }
 
-// refusal turns a status that is not 200 into an error.
+// refusal converts a status other than 200 to an error.
 func (c *Client) refusal(resp *http.Response) *chat.Error {
 	e := &chat.Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header)}
 	switch s := resp.StatusCode; {
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		e.Reason = chat.ErrUnauthorized
-		return e // the text of this one is likely to speak of the key
+		return e // the endpoint's text may mention the key
 	case s == http.StatusTooManyRequests:
 		e.Reason = chat.ErrRateLimited
 	case s >= 500 || s == http.StatusRequestTimeout:
@@ -64,8 +64,8 @@ func (c *Client) refusal(resp *http.Response) *chat.Error {
 	return e
 }
 
-// decode parses what the endpoint sent: JSON in UTF-8 where no member is there
-// twice, and names match exactly. Members that we do not know are let be.
+// decode parses JSON from the endpoint: UTF-8, no duplicate members, names with
+// exact case. Unknown members are ignored.
 func decode(doc []byte, v any) error {
 	if err := jsonv2.Unmarshal(doc, v); err != nil {
 		return badResponse("%v", hashing.Mismatch(err))
@@ -77,8 +77,8 @@ func badResponse(format string, args ...any) *chat.Error {
 	return &chat.Error{Reason: chat.ErrBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
 
-// clean makes text that an endpoint may have written fit for an error: short,
-// on one line, without the key or anything that looks like one.
+// clean makes text from an endpoint fit for an error: short, on one line, and
+// without the key or anything that looks like one.
 func (c *Client) clean(s string) string {
 	s = s[:min(len(s), maxErrorBody)]
 	s = strings.Map(func(r rune) rune {

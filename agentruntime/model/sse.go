@@ -10,15 +10,14 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 )
 
-// maxLine bounds one line of a stream, and one event, in bytes.
+// maxLine bounds a line and an event of a stream, in bytes.
 const maxLine = 1 << 20
 
-// events reads server-sent events: of each only its data. It belongs to one
-// goroutine.
+// events reads the data of server-sent events. It is used by one goroutine.
 type events struct {
 	lines *bufio.Scanner
-	// alive is told of every whole line. A stream that drips single bytes is
-	// not alive.
+	// alive is called for every whole line. A stream that drips single bytes does
+	// not count as alive.
 	alive func()
 	first bool
 }
@@ -30,8 +29,8 @@ func newEvents(r io.Reader, alive func()) *events {
 	return &events{lines: lines, alive: alive, first: true}
 }
 
-// splitLine cuts at \n, and takes off a \r before it. Half a line at the end
-// is dropped, as the specification has it: the stream was cut there.
+// splitLine splits at \n and strips a preceding \r. An unfinished line at the end
+// is dropped, as the specification requires: the stream was cut there.
 func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
 	i := bytes.IndexByte(data, '\n')
 	if i < 0 {
@@ -40,8 +39,8 @@ func splitLine(data []byte, _ bool) (advance int, line []byte, err error) {
 	return i + 1, bytes.TrimSuffix(data[:i], []byte("\r")), nil
 }
 
-// next returns the data of the next event that has any: the lines of one
-// event, joined by newlines. It returns io.EOF at the end of the stream.
+// next returns the data of the next event that has any, its lines joined by
+// newlines. It returns io.EOF at the end of the stream.
 func (e *events) next() ([]byte, error) {
 	var data []byte
 	has := false
@@ -58,7 +57,7 @@ func (e *events) next() ([]byte, error) {
 			continue
 		}
 
-		// Other fields and comments (with an empty name) tell us nothing.
+		// Other fields and comments (which have an empty name) are ignored.
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		if string(field) != "data" {
 			continue

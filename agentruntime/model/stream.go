@@ -25,8 +25,8 @@ type chunk struct {
 	Error *endpointError `json:"error"`
 }
 
-// toolCallDelta is a piece of a tool call: the first has id and name, all have
-// a part of the arguments.
+// toolCallDelta is a piece of a tool call: the first has id and name, each has a
+// part of the arguments.
 type toolCallDelta struct {
 	Index    *int              `json:"index"`
 	ID       string            `json:"id"`
@@ -34,7 +34,7 @@ type toolCallDelta struct {
 	Function chat.FunctionCall `json:"function"`
 }
 
-// assembly is a streamed answer as far as it is known.
+// assembly collects the parts of a streamed answer.
 type assembly struct {
 	out  chat.Response
 	text strings.Builder
@@ -97,8 +97,8 @@ func (s *assembly) add(a *answer, c chunk, onText func(string)) error {
 	return nil
 }
 
-// addCall puts a piece to the call it belongs to. An endpoint that leaves out
-// the index begins a call with each id.
+// addCall adds a piece to its tool call. If an endpoint leaves out the index, each
+// id starts a new call.
 func (s *assembly) addCall(t toolCallDelta) error {
 	calls := &s.out.Message.ToolCalls
 	i := len(*calls) - 1
@@ -135,7 +135,7 @@ func (s *assembly) response() (chat.Response, error) {
 	return finish(s.out)
 }
 
-// keep takes the first value that is not empty: some endpoints repeat it.
+// keep keeps the first non-empty value, since some endpoints repeat it.
 func keep(dst *string, v string) {
 	if *dst == "" {
 		*dst = v

@@ -13,16 +13,17 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// askSuffix makes the name under which a thinking listener asks agents that
-// exchange messages: their questions and answers are messages, its own words are
-// not. A question's tag is that name and whom it is for; the answer's is
-// askAnswer, which is no tool's result and so nobody's evidence.
+// askSuffix ends the name under which a thinking listener asks agents that exchange
+// messages: the questions and answers are messages, but the listener's own words
+// are not. The tag of a question is that name and the name of the agent. The tag of
+// an answer ends in askAnswer, so that it is not taken for a tool's result and used
+// as evidence.
 const (
 	askSuffix = ".ask"
 	askAnswer = ".answer"
 )
 
-// asks are the peers of a thinking listener that exchange messages.
+// asks returns the peers of a thinking listener that exchange messages.
 func (o *Organism) asks(l Listener) []Listener {
 	var all []Listener
 	for _, name := range l.Peers {
@@ -33,7 +34,8 @@ func (o *Organism) asks(l Listener) []Listener {
 	return all
 }
 
-// askType is how an agent is asked in words; "" if it cannot be.
+// askType returns the message type for questions in words; "" if the agent takes
+// none.
 func (m Messages) askType() message.Type {
 	for _, t := range []message.Type{message.TypeQuery, message.TypeCommand} {
 		if slices.Contains(m.Takes, t) {
@@ -43,7 +45,7 @@ func (m Messages) askType() message.Type {
 	return ""
 }
 
-// gives are the types that an agent answers with.
+// gives returns the types that an agent answers with.
 func (m Messages) gives() []message.Type {
 	if len(m.Gives) == 0 {
 		return []message.Type{message.TypeResponse, message.TypeGap}
@@ -51,8 +53,8 @@ func (m Messages) gives() []message.Type {
 	return m.Gives
 }
 
-// addAskers makes, for each thinking listener with such peers, the handler that
-// asks them in its name.
+// addAskers adds, for each thinking listener with such peers, the handler that asks
+// them on its behalf.
 func (b *builder) addAskers() error {
 	for _, l := range b.o.Listeners {
 		peers := b.o.asks(l)
@@ -86,7 +88,7 @@ func (b *builder) addAskers() error {
 	return nil
 }
 
-// askTool is a peer that exchanges messages, as a tool of a thinking listener.
+// askTool offers a peer that exchanges messages to a thinking listener as a tool.
 func askTool(l, peer Listener) thinker.Tool {
 	text := peer.Description
 	if peer.Usage != "" {
@@ -99,8 +101,8 @@ func askTool(l, peer Listener) thinker.Tool {
 	}
 }
 
-// needs are the tags that a listener's peers take and give, and those of the
-// peers of agents that it asks: what it takes to do its work.
+// needs returns the tags of requests and answers of a listener's peers, and of the
+// peers of the agents that it asks: a profile must have them all.
 func (o *Organism) needs(l Listener) []string {
 	var tags []string
 	seen := map[string]bool{}
@@ -136,6 +138,6 @@ func (o *Organism) needs(l Listener) []string {
 	return append(tags, pipeline.TagError, pipeline.TagAck)
 }
 
-// isAsker reports whether an agent id is that of a thinking listener among those
-// that exchange messages.
+// isAsker reports whether an agent id is the one under which a thinking listener
+// asks.
 func (b *Built) isAsker(id string) bool { return strings.HasSuffix(id, askSuffix) && b.askers[id] }

@@ -17,74 +17,75 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 )
 
-// Namespace is that of an organism's messages.
+// Namespace is the pipeline namespace of an organism's payloads.
 const Namespace = "urn:agentos:tools:v1"
 
-// resultSuffix makes the tag of a tool's answer of that of its request.
+// resultSuffix, appended to the tag of a tool's request, is the tag of its result.
 const resultSuffix = ".result"
 
-// callSuffix makes the tag, and the handler's name, under which others call a
-// callable listener.
+// callSuffix, appended to the name of a callable listener, is the tag and the
+// handler name for calling it.
 const callSuffix = ".call"
 
 // Tool is the implementation of a listener that does not think.
 type Tool struct {
-	// Request and Response are JSON Schemas, and CheckRequest and CheckResponse
-	// hold a payload against them. A tool has both (AP-9.1.1).
+	// Request and Response are JSON Schemas; CheckRequest and CheckResponse check a
+	// payload against them. Every tool has both (AP-9.1.1).
 	Request, Response           json.RawMessage
 	CheckRequest, CheckResponse pipeline.Validate
-	// RequestSecrets and ResponseSecrets find what the schemas mark as secrets
-	// (K-38); nil where they mark nothing.
+	// RequestSecrets and ResponseSecrets find the values that the schemas mark as
+	// secrets (K-38); nil if they mark none.
 	RequestSecrets, ResponseSecrets pipeline.Marked
-	// Do does one call and returns its output, or a *Failure as error. at is the
-	// message's place.
+	// Do makes one call and returns its output; it returns a *Failure for a
+	// structured error. at is the position of the message in the pipeline.
 	Do func(ctx context.Context, input []byte, at pipeline.Context) ([]byte, error)
 }
 
-// Failure makes a structured failure an error that Do may return.
+// Failure wraps a structured failure as the error that Do may return.
 type Failure struct{ pipeline.Failure }
 
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
-// Parts are what an organism is built of beside its configuration.
+// Parts are the dependencies for building an organism.
 type Parts struct {
-	// Tool finds the implementation of a Handler AGENT/TOOL.
+	// Tool returns the implementation for a Handler "AGENT/TOOL".
 	Tool func(ref string) (Tool, error)
-	// Compile makes a check of a JSON Schema.
+	// Compile returns a check for a JSON Schema.
 	Compile func(schema json.RawMessage) (pipeline.Validate, error)
-	// Chat asks the model. Nil: a listener that thinks is an error.
+	// Chat asks the language model. If it is nil, thinking listeners are an error.
 	Chat          func(ctx context.Context, r chat.Request, onText func(string)) (chat.Response, error)
 	Journal       pipeline.Journal
 	Audit         pipeline.Audit
 	DirectiveLive func(ctx context.Context, id string) (bool, error)
-	// Holds reports whether the journal of a session has what evidence names;
-	// see message.Gate. Listeners that exchange messages need it.
+	// Holds reports whether the journal of a session contains what evidence names;
+	// see [message.Gate]. Listeners that exchange messages need it.
 	Holds func(ctx context.Context, sessionID, ref string) (bool, error)
-	// Returned records the end of a thread in which a callable listener worked: its
-	// answer, nil if it failed, and what the journal policy of its profile keeps.
-	// Nil: threads are recorded nowhere.
+	// Returned records the end of a callable listener's thread: its answer (nil if
+	// it failed) and the journal policy of its profile. If it is nil, nothing is
+	// recorded.
 	Returned func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error
-	// Permits reports whether an agent may use another's tool. Nil: it may.
+	// Permits reports whether an agent may use a tool of another agent. If it is
+	// nil, every agent may.
 	Permits func(agent, toolID string) bool
 	Logger  *slog.Logger
 }
 
-// Built is an organism at work. It does not change: a configuration that was
-// read again is built anew, and threads that began in this one stay in it.
+// Built is a running organism. It never changes: when a configuration is reloaded,
+// a new Built is made, and threads of this one stay in it.
 type Built struct {
 	*Organism
 	Pipeline *pipeline.Pipeline
-	// Capabilities are what needs in natural language are matched with.
+	// Capabilities are matched with needs in natural language.
 	Capabilities []routing.Capability
 	// Messengers are the listeners that exchange messages, by name.
 	Messengers map[string]message.Agent
 
-	askers map[string]bool // names of the handlers that ask for thinking listeners
-	calls  atomic.Uint64   // numbers the threads of called listeners
+	askers map[string]bool // names of the handlers that ask on behalf of thinking listeners
+	calls  atomic.Uint64   // numbers the threads of calls
 	record func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error
 }
 
-// Build makes the pipeline.
+// Build builds the pipeline of an organism.
 func Build(o *Organism, parts Parts) (*Built, error) {
 	b := &builder{
 		o: o, parts: parts, out: &Built{Organism: o, record: parts.Returned},
@@ -105,14 +106,14 @@ type builder struct {
 	parts Parts
 	cfg   pipeline.Config
 	out   *Built
-	// tools are what agents may call, by the name of the listener.
+	// tools are the tools offered to agents, by name of the listener.
 	tools map[string]thinker.Tool
 }
 
 func (b *builder) build() error {
 	b.nameMessengers()
 
-	// What agents call must be known before the agents are.
+	// Tools first: agents refer to them.
 	for _, l := range b.o.Listeners {
 		err := b.addTool(l)
 		if err == nil && l.Callable != nil {
@@ -170,7 +171,7 @@ func (b *builder) addTool(l Listener) error {
 	return nil
 }
 
-// offer makes a handler known to agents and to semantic routing.
+// offer makes a handler available to agents and to semantic routing.
 func (b *builder) offer(l Listener, description string, schema json.RawMessage, handler, tag, answer string) {
 	check := b.cfg.Schemas[tag]
 	text := description
@@ -181,7 +182,7 @@ func (b *builder) offer(l Listener, description string, schema json.RawMessage, 
 		Name: l.Name, Description: text, Schema: schema, Check: check, Handler: handler, Tag: tag, Answers: []string{answer},
 	}
 	if b.cfg.Secrets[tag] != nil {
-		tool.Check = nil // an agent may hold a reference: only the pipeline sees what it stands for
+		tool.Check = nil // arguments may hold references, which only the pipeline can resolve
 	}
 	b.tools[l.Name] = tool
 	b.out.Capabilities = append(b.out.Capabilities, routing.Capability{
@@ -189,8 +190,7 @@ func (b *builder) offer(l Listener, description string, schema json.RawMessage, 
 	})
 }
 
-// offerAgents makes the listeners that are asked in words known to semantic
-// routing: those that think and those that exchange messages.
+// offerAgents makes thinking and messaging listeners available to semantic routing.
 func (b *builder) offerAgents() {
 	for _, l := range b.o.Listeners {
 		tag := ""
@@ -209,7 +209,7 @@ func (b *builder) offerAgents() {
 	}
 }
 
-// addAgents makes the thinking listeners, and the model that only they reach.
+// addAgents adds the thinking listeners and the model, which only they can reach.
 func (b *builder) addAgents() error {
 	var names []string
 	for _, l := range b.o.Listeners {

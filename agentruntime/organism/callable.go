@@ -13,7 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 )
 
-// addCallable makes the handler by which others call a thinking listener.
+// addCallable adds the handler with which others call a thinking listener.
 func (b *builder) addCallable(l Listener) error {
 	schema, err := l.Callable.schema()
 	if err != nil {
@@ -47,18 +47,19 @@ func (c Callable) schema() (json.RawMessage, error) {
 	return json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-// maxCalls bounds how deep listeners call each other: one that may call itself, or
-// two with profiles of their own, could go on without an end.
+// maxCalls bounds the depth of calls between listeners: a listener that may call
+// itself, or two listeners with profiles of their own, could otherwise call without
+// end.
 const maxCalls = 16
 
-// codeTooDeep is how such a call fails.
+// codeTooDeep is the failure code of such a call.
 const codeTooDeep = "agent.too_deep"
 
-type callsKey struct{} // of a context: how many calls it is in
+type callsKey struct{} // context key for the depth of calls
 
-// call runs a callable listener in a thread of its own. That is a child of the
-// caller's, with no more than the caller reaches and no more than the listener
-// needs; or, where the configuration grants a profile, a thread under that.
+// call runs a callable listener in a thread of its own: a child thread that reaches
+// only what both the caller's profile allows and the listener needs or, if the
+// configuration grants the listener a profile, a thread with that profile.
 func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte, from pipeline.ThreadID) (pipeline.Response, error) {
 	depth, _ := ctx.Value(callsKey{}).(int)
 	if depth == maxCalls {
@@ -96,7 +97,7 @@ func (b *Built) call(ctx context.Context, l Listener, answer string, args []byte
 	return pipeline.Reply(answer, out.Reply.Payload()), nil
 }
 
-// returned records that a thread of a call has ended, and how.
+// returned records the end of a call's thread.
 func (b *Built) returned(ctx context.Context, thread *pipeline.Thread, out pipeline.Outcome, failed error) error {
 	if b.record == nil {
 		return nil
@@ -127,7 +128,8 @@ func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, er
 	return parent.Spawn(segment, pipeline.Keep(keep...))
 }
 
-// taskText translates a call to a task: the arguments by their names.
+// taskText turns a call into a task in words: the description and the named
+// arguments.
 func taskText(l Listener, args []byte) string {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {

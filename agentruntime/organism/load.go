@@ -25,7 +25,7 @@ const (
 	maxPromptBytes = 256 << 10
 )
 
-// Error is a configuration that cannot be used, with the place in its file.
+// Error is a mistake in a configuration, with its position in the file.
 type Error struct {
 	File         string
 	Line, Column int // from 1
@@ -34,7 +34,7 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text) }
 
-// document is the file as it is written.
+// document is the file as written.
 type document struct {
 	Organism  headDoc              `yaml:"organism"`
 	Prompts   map[string]promptDoc `yaml:"prompts"`
@@ -42,14 +42,14 @@ type document struct {
 	Profiles  yaml.MapSlice        `yaml:"profiles"`
 }
 
-// headShape is what people leave out or write as a plain text.
+// headShape is shown to users who left the head out or wrote plain text.
 const headShape = "write organism: {name: NAME}"
 
 type headDoc struct {
 	Name string `yaml:"name"`
 }
 
-// UnmarshalYAML shows the shape to who wrote another one.
+// UnmarshalYAML explains the expected form if the head has another one.
 func (h *headDoc) UnmarshalYAML(src []byte) error {
 	var head struct {
 		Name string `yaml:"name"`
@@ -61,10 +61,10 @@ func (h *headDoc) UnmarshalYAML(src []byte) error {
 	return nil
 }
 
-// promptDoc is a text, or a file that holds it.
+// promptDoc is a prompt given as text or as the name of a file.
 type promptDoc struct{ text, file string }
 
-// UnmarshalYAML reads both forms.
+// UnmarshalYAML accepts both forms.
 func (p *promptDoc) UnmarshalYAML(src []byte) error {
 	if err := yaml.Unmarshal(src, &p.text); err == nil {
 		return nil
@@ -113,8 +113,8 @@ type profileDoc struct {
 	LinuxUser string   `yaml:"linux_user"`
 }
 
-// Load reads and checks a file. Everything that is wrong with it is said at once,
-// each mistake as an *Error, in the order of the lines.
+// Load reads and checks a file. It reports all mistakes at once, each as an *Error,
+// ordered by line.
 func Load(path string) (*Organism, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -128,7 +128,8 @@ func Load(path string) (*Organism, error) {
 	return Parse(src, path)
 }
 
-// Parse reads the text of the file path. Prompt files are below its folder.
+// Parse parses the contents of the file path. Prompt files are in its folder or
+// below.
 func Parse(src []byte, path string) (*Organism, error) {
 	if len(src) > maxFileBytes {
 		return nil, &Error{path, 1, 1, fmt.Sprintf("is larger than %d bytes", maxFileBytes)}
@@ -143,7 +144,7 @@ func Parse(src []byte, path string) (*Organism, error) {
 	}
 
 	o, wrong := d.organism(filepath.Dir(path))
-	if len(wrong) == 0 { // else what follows from a mistake would be said as one
+	if len(wrong) == 0 { // else consequences of these mistakes would be reported too
 		o.Hash = o.hash(src)
 		wrong = o.check()
 	}
@@ -163,7 +164,7 @@ func Parse(src []byte, path string) (*Organism, error) {
 	return o, nil
 }
 
-// together is all mistakes as one error, in the order of the lines.
+// together joins all mistakes into one error, ordered by line.
 func together(all []*Error) error {
 	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
 	errs := make([]error, len(all))
@@ -173,7 +174,7 @@ func together(all []*Error) error {
 	return errors.Join(errs...)
 }
 
-// organism finds what shows where a part is read, and returns what is wrong.
+// organism converts the document and returns its mistakes.
 func (d *document) organism(dir string) (o *Organism, wrong []error) {
 	o = &Organism{Name: d.Organism.Name, Prompts: map[string]string{}}
 	if o.Name == "" {
@@ -289,7 +290,7 @@ func parseRetention(s string) (pipeline.Retention, error) {
 	return pipeline.Retention{}, fmt.Errorf("%q is none of retain_forever, prune_on_delivery, retain_days(N)", s)
 }
 
-// locate finds the place of a problem, or of the nearest thing around it.
+// locate returns the position of a problem, or of the nearest enclosing value.
 func locate(src []byte, file string, p *problem) *Error {
 	at := yamlfile.At(src, p.path, strings.TrimPrefix(p.path, "$.")+": "+p.why)
 	return &Error{file, at.Line, at.Column, at.Text}

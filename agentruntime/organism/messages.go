@@ -14,19 +14,19 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// Messages says which messages a listener takes part with. Its name is its
-// agent id, its handler the process's tool message.Tool.
+// Messages configures which messages a listener exchanges. The listener's name is
+// its agent id; its handler is the process's tool [message.Tool].
 type Messages struct {
-	// Takes are the types that others may ask it with.
+	// Takes are the message types with which others may ask it.
 	Takes []message.Type `yaml:"takes"`
-	// Gives are those that it answers with; none means response and gap.
+	// Gives are the types of its answers; if empty, response and gap.
 	Gives []message.Type `yaml:"gives"`
 }
 
-// Agent ids that no listener has.
+// Agent ids that no listener may have.
 const (
-	// PersonID is who asks from outside, NodeID who says that the pipeline
-	// refused.
+	// PersonID is the sender of questions from outside. NodeID is the sender of the
+	// pipeline's refusals.
 	PersonID = "person"
 	NodeID   = "node"
 )
@@ -59,7 +59,7 @@ func (o *Organism) checkMessages(at string, l Listener) error {
 	return nil
 }
 
-// addMessengers makes the listeners that exchange messages.
+// addMessengers adds the listeners that exchange messages.
 func (b *builder) addMessengers() error {
 	if len(b.out.Messengers) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (b *builder) addMessengers() error {
 	return b.addAskers()
 }
 
-// nameMessengers gives each an instance of its own, before any is made.
+// nameMessengers gives each an instance id, before any handler is built.
 func (b *builder) nameMessengers() {
 	b.out.Messengers, b.out.askers = map[string]message.Agent{}, map[string]bool{}
 	for _, l := range b.o.Listeners {
@@ -121,7 +121,7 @@ func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
 	return message.NewHandler(cfg)
 }
 
-// addPeer lets an agent ask another agent, or use a tool.
+// addPeer allows an agent to ask another agent or to use a tool.
 func (b *builder) addPeer(cfg *message.Config, l Listener, name string) error {
 	if peer, _ := b.o.Listener(name); peer.Messages != nil {
 		cfg.Peers = append(cfg.Peers, name)
@@ -152,7 +152,7 @@ func once(types []message.Type) []message.Type {
 	return out
 }
 
-// knows reports whether an agent id is one of this organism's (YE-V4).
+// knows reports whether an agent id belongs to this organism (YE-V4).
 func (b *Built) knows(id string) bool {
 	_, ok := b.Messengers[id]
 	return ok || id == PersonID || id == NodeID || b.isAsker(id)

@@ -1,7 +1,7 @@
-// Package organism reads the configuration of a pipeline: prompts, listeners and
-// profiles in one YAML file (AP-12), and builds the pipeline's configuration
-// from it. What it holds does not change; a file that is read again makes a new
-// one, for threads that begin from then on.
+// Package organism reads the configuration of a pipeline, which lists prompts,
+// listeners and profiles in one YAML file (AP-12), and builds the pipeline from it.
+// An [Organism] never changes; reloading a file makes a new one for the threads
+// that begin afterwards.
 package organism
 
 import (
@@ -17,14 +17,15 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Organism is a configuration that was read and checked.
+// Organism is a checked configuration.
 type Organism struct {
 	Name string
-	// Prompts are the named blocks, with the text of those that are files.
+	// Prompts are the named blocks of text, with files already read.
 	Prompts   map[string]string
 	Listeners []Listener
 	Profiles  []Profile
-	// Hash tells it from others: of the text of the file and its prompts.
+	// Hash identifies the configuration: it covers the text of the file and of its
+	// prompts.
 	Hash hashing.Digest
 }
 
@@ -32,39 +33,39 @@ type Organism struct {
 type Listener struct {
 	// Name is unique.
 	Name string
-	// PayloadClass is the payload tag it takes.
+	// PayloadClass is the payload tag of its requests.
 	PayloadClass string
-	// Handler is the implementation: AGENT/TOOL for a tool of an agent process,
-	// "agent" for one that thinks.
+	// Handler is the implementation: "AGENT/TOOL" for a tool of an agent process,
+	// "agent" for a listener that thinks.
 	Handler     string
 	Description string
-	// SemanticDescription, if there is one, is what needs are matched with.
+	// SemanticDescription, if set, is matched with needs in natural language.
 	SemanticDescription string
-	// Usage tells agents when and how to use it.
+	// Usage tells agents when and how to use the listener.
 	Usage string
 	// Peers are the listeners it may send to.
 	Peers []string
 	// Ports are what it needs of the network.
 	Ports []int
-	// Agent says how a listener thinks.
+	// Agent configures a listener that thinks.
 	Agent *thinker.Agent
-	// Messages makes it an agent that exchanges messages.
+	// Messages configures a listener that exchanges messages.
 	Messages *Messages
 	// Callable offers a thinking listener to others as a tool.
 	Callable *Callable
 }
 
-// handlerAgent is the Handler of a listener that thinks.
+// handlerAgent is the Handler of every thinking listener.
 const handlerAgent = "agent"
 
-// Callable is a listener as others' tool (AP-15).
+// Callable offers a thinking listener as a tool (AP-15).
 type Callable struct {
 	Description string
 	Parameters  []Parameter
 	// Requires are the listeners that it needs to do its work.
 	Requires []string
-	// Profile, if set, is granted to it: it runs under that one instead of
-	// what it shares with its caller's.
+	// Profile, if set, is granted to the listener: it runs under this profile
+	// instead of the part of the caller's profile that it needs.
 	Profile string
 }
 
@@ -74,7 +75,7 @@ type Parameter struct {
 	Required   bool
 }
 
-// Profile says what a thread may reach.
+// Profile lists the resources that a thread may reach.
 type Profile struct {
 	Name      string
 	Listeners []string
@@ -85,7 +86,7 @@ type Profile struct {
 	LinuxUser string
 }
 
-// hash covers the text of the file and of the prompts that are files beside it.
+// hash covers the text of the file and of its prompt files.
 func (o *Organism) hash(src []byte) hashing.Digest {
 	all := slices.Clone(src)
 	for _, label := range slices.Sorted(maps.Keys(o.Prompts)) {
@@ -95,7 +96,7 @@ func (o *Organism) hash(src []byte) hashing.Digest {
 	return hashing.Bytes(all)
 }
 
-// Listener finds one by name.
+// Listener returns the listener with this name.
 func (o *Organism) Listener(name string) (Listener, bool) {
 	i := slices.IndexFunc(o.Listeners, func(l Listener) bool { return l.Name == name })
 	if i < 0 {
@@ -104,7 +105,7 @@ func (o *Organism) Listener(name string) (Listener, bool) {
 	return o.Listeners[i], true
 }
 
-// Profile finds one by name.
+// Profile returns the profile with this name.
 func (o *Organism) Profile(name string) (Profile, bool) {
 	i := slices.IndexFunc(o.Profiles, func(p Profile) bool { return p.Name == name })
 	if i < 0 {
@@ -113,7 +114,7 @@ func (o *Organism) Profile(name string) (Profile, bool) {
 	return o.Profiles[i], true
 }
 
-// problem is a value that cannot be used, by its place in the file.
+// problem is an invalid value, with its path in the file.
 type problem struct {
 	path string // YAMLPath: $.listeners[2].peers
 	why  string
@@ -125,11 +126,12 @@ func bad(path, format string, args ...any) error {
 	return &problem{path, fmt.Sprintf(format, args...)}
 }
 
-// modelName is the handler that thinking listeners send to, and nobody else may.
+// modelName is the handler of the language model, which only thinking listeners may
+// send to.
 const modelName = "model"
 
-// check finds what no single field shows. New pipelines check more: names,
-// tags, wildcards.
+// check makes the checks that concern several fields. The pipeline checks names,
+// tags and wildcards when it is built.
 func (o *Organism) check() []error {
 	var errs []error
 	names := map[string]bool{modelName: true}
@@ -206,8 +208,8 @@ func (o *Organism) checkListener(at string, l Listener) error {
 	return nil
 }
 
-// isReserved is true of tags that mean something by themselves: messages, the
-// questions to the model, and answers, which are evidence.
+// isReserved reports tags with a fixed meaning: messages, questions to the model,
+// and results, which serve as evidence.
 func isReserved(tag string) bool {
 	return strings.HasPrefix(tag, message.TagPrefix) || strings.HasSuffix(tag, resultSuffix) ||
 		slices.Contains([]string{thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse, pipeline.TagError, pipeline.TagAck}, tag)
@@ -231,7 +233,7 @@ func (o *Organism) checkAgent(at string, a thinker.Agent) error {
 
 var errNoPrompt = errors.New("is empty")
 
-// Prompt joins the blocks that "a & b" names with newlines (AP-11.3.1).
+// Prompt joins the blocks named in an expression "a & b" with newlines (AP-11.3.1).
 func (o *Organism) Prompt(expression string) (string, error) {
 	if strings.TrimSpace(expression) == "" {
 		return "", errNoPrompt

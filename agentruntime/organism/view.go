@@ -10,25 +10,25 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/thinker"
 )
 
-// View is a profile for people: what goes where.
+// View describes a profile to people: which handler gets which tag.
 type View struct {
 	Profile string `json:"profile"`
 	Journal string `json:"journal"`
-	// Organism is the hash of the one that the profile is of.
+	// Organism is the hash of the configuration.
 	Organism string      `json:"organism,omitempty"`
 	Routes   []ViewRoute `json:"routes"`
 }
 
-// ViewRoute is one row of a table, and what its handler may do.
+// ViewRoute is one row of the routing table, with the handler's own rights.
 type ViewRoute struct {
 	Tag     string   `json:"tag"`
 	Handler string   `json:"handler"`
-	Work    string   `json:"work"` // AGENT/TOOL, or the model that thinks
+	Work    string   `json:"work"` // AGENT/TOOL, or the thinking model
 	Peers   []string `json:"peers,omitempty"`
 }
 
-// Views are the profiles as they will be built. Answers, which go to whoever
-// asked, are left out.
+// Views returns the profiles as they will be built. Answers, which return to the
+// caller, are left out.
 func (o *Organism) Views() []View {
 	views := []View{}
 	for _, p := range o.Profiles {
@@ -43,7 +43,7 @@ func (o *Organism) Views() []View {
 			thinks = thinks || l.Agent != nil
 			for _, r := range l.routes(o.asks(l)) {
 				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != modelName && !slices.Contains(p.Listeners, peer) })
-				if !taken[r.Tag] { // the first that takes a tag gets it
+				if !taken[r.Tag] { // the first handler with a tag gets it
 					v.Routes = append(v.Routes, r)
 				}
 				taken[r.Tag] = true
@@ -93,8 +93,8 @@ const (
 	pictureEnd = 760
 )
 
-// Draw makes an SVG of the tables: tags on the left, handlers on the right, and
-// a curve beside the handlers for each that may send to another.
+// Draw returns an SVG of the tables: tags on the left, handlers on the right, and
+// beside the handlers a curve from each to those that it may send to.
 func Draw(views []View) []byte {
 	var b bytes.Buffer
 	y := 20
@@ -140,6 +140,6 @@ func box(b *bytes.Buffer, x, y int, text, fill string) {
 
 func escape(s string) string {
 	var b bytes.Buffer
-	_ = xml.EscapeText(&b, []byte(s)) // a buffer takes everything
+	_ = xml.EscapeText(&b, []byte(s)) // writing to a buffer never fails
 	return b.String()
 }

@@ -1,6 +1,6 @@
-// Package chat holds the words of a conversation with a language model: what
-// is asked, what comes back and how it can go wrong. The JSON forms are those
-// of the OpenAI chat completions API. Nothing here can reach a model.
+// Package chat defines a conversation with a language model: requests, responses
+// and errors. The JSON forms are those of the OpenAI chat completions API. The
+// package cannot reach a model; package model does.
 package chat
 
 import (
@@ -36,27 +36,27 @@ const (
 type Message struct {
 	Role    string `json:"role"`
 	Content string `json:"content"`
-	// ToolCalls are the assistant's; ToolCallID says which of them a message
-	// of the role tool answers.
+	// ToolCalls are set on messages of the assistant. ToolCallID says which call a
+	// message with the role tool answers.
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 }
 
-// ToolCall is the model's wish to call a tool. Type is "function".
+// ToolCall is the model's request to call a tool. Type is "function".
 type ToolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"`
 	Function FunctionCall `json:"function"`
 }
 
-// FunctionCall names a tool. Arguments are the bytes the model wrote, as it
-// wrote them: usually JSON, but nobody has checked.
+// FunctionCall names a tool. Arguments are unchecked, byte for byte as the model
+// wrote them: usually, but not always, JSON.
 type FunctionCall struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 }
 
-// Tool is offered to the model. Type is "function".
+// Tool describes a tool to the model. Type is "function".
 type Tool struct {
 	Type     string   `json:"type"`
 	Function Function `json:"function"`
@@ -69,12 +69,13 @@ type Function struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// Offer makes a Tool.
+// Offer returns a Tool.
 func Offer(name, description string, parameters json.RawMessage) Tool {
 	return Tool{"function", Function{name, description, parameters}}
 }
 
-// Sampling is how the model picks its words. Nil leaves it to the endpoint.
+// Sampling controls how the model picks its words. Unset fields leave it to the
+// endpoint.
 type Sampling struct {
 	MaxTokens   int      `json:"max_tokens,omitempty"`  // 0: the endpoint's own limit
 	Temperature *float64 `json:"temperature,omitempty"` // 0 to 2
@@ -84,19 +85,19 @@ type Sampling struct {
 
 // Request is one question to a model.
 type Request struct {
-	// Model is the endpoint's name of it. Empty: the endpoint's default.
+	// Model is the endpoint's name of the model; "" means the endpoint's default.
 	Model    string    `json:"model,omitempty"`
 	Messages []Message `json:"messages"`
 	Tools    []Tool    `json:"tools,omitempty"`
-	// ToolChoice is auto, none, required or empty.
+	// ToolChoice is auto, none, required or "".
 	ToolChoice string `json:"tool_choice,omitempty"`
-	// ResponseFormat is a JSON object as the API has it; see JSONSchema.
+	// ResponseFormat is a JSON object of the API; see [JSONSchema].
 	ResponseFormat json.RawMessage `json:"response_format,omitempty"`
 	Sampling
 }
 
-// JSONSchema is a response format that asks for JSON of one schema. Endpoints
-// differ in how far they keep it, so validate what comes back.
+// JSONSchema returns a response format that requests JSON of one schema. Not every
+// endpoint enforces it, so validate the answer.
 func JSONSchema(name string, schema json.RawMessage) (json.RawMessage, error) {
 	type named struct {
 		Name   string          `json:"name"`
@@ -109,40 +110,40 @@ func JSONSchema(name string, schema json.RawMessage) (json.RawMessage, error) {
 	}{"json_schema", named{name, schema, true}})
 }
 
-// Usage counts tokens, as the endpoint says.
+// Usage counts tokens as reported by the endpoint.
 type Usage struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 }
 
-// Finish reasons that are known everywhere.
+// Finish reasons that all endpoints use.
 const (
 	FinishStop      = "stop"
 	FinishLength    = "length"
 	FinishToolCalls = "tool_calls"
 )
 
-// Response is a model's answer and what is to be known of how it came about.
+// Response is a model's answer with details of how it was made.
 type Response struct {
-	// Model is the one that answered, as the endpoint names it.
+	// Model is the endpoint's name of the model that answered.
 	Model        string  `json:"model"`
 	Message      Message `json:"message"` // of the assistant
 	FinishReason string  `json:"finish_reason"`
-	// Usage is nil where the endpoint did not count.
+	// Usage is nil if the endpoint reports none.
 	Usage *Usage `json:"usage,omitempty"`
-	// Sampling is what was asked for.
+	// Sampling repeats the request's.
 	Sampling          Sampling `json:"sampling"`
 	SystemFingerprint string   `json:"system_fingerprint,omitempty"`
-	// Attempts is how often the endpoint was asked, from 1.
+	// Attempts is the number of requests that were sent, at least 1.
 	Attempts int `json:"attempts"`
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// ValidToolName reports whether endpoints take s as a tool's name.
+// ValidToolName reports whether endpoints accept s as the name of a tool.
 func ValidToolName(s string) bool { return toolName.MatchString(s) }
 
-// Check refuses what no endpoint should be sent.
+// Check refuses requests that no endpoint should get.
 func (r Request) Check() error {
 	switch {
 	case len(r.Messages) == 0 || len(r.Messages) > maxMessages:
@@ -186,7 +187,7 @@ func (r Request) Check() error {
 	return r.Sampling.Check()
 }
 
-// Check refuses values that are out of their range.
+// Check refuses values out of range.
 func (s Sampling) Check() error {
 	switch {
 	case s.MaxTokens < 0 || s.MaxTokens > maxMaxTokens:
@@ -201,7 +202,7 @@ func (s Sampling) Check() error {
 	return nil
 }
 
-// Check refuses an answer that nobody could go on with.
+// Check refuses answers with which a conversation cannot continue.
 func (r Response) Check() error {
 	switch {
 	case r.Message.Role != RoleAssistant:

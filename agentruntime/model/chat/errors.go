@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Ways in which a question to an endpoint can go wrong. Every error of an
-// endpoint is an *Error that wraps one of them.
+// Reasons for errors of an endpoint. Every such error is an [*Error] that wraps one
+// of them.
 var (
-	// ErrUnauthorized: the endpoint does not take the key.
+	// ErrUnauthorized: the endpoint rejects the key.
 	ErrUnauthorized = errors.New("the endpoint does not accept the key")
-	// ErrRateLimited: too many questions. Error.RetryAfter may say until when.
+	// ErrRateLimited: too many requests. Error.RetryAfter may say how long to wait.
 	ErrRateLimited = errors.New("the endpoint limits the rate")
-	// ErrUnavailable: no connection, a server error, an answer that was cut.
+	// ErrUnavailable: no connection, a server error, or a truncated answer.
 	ErrUnavailable = errors.New("the endpoint is unavailable")
-	// ErrRefused: the endpoint takes no such request, as with an unknown model
-	// or a conversation that is too long for it.
+	// ErrRefused: the endpoint rejects the request, for example because of an
+	// unknown model or too long a conversation.
 	ErrRefused = errors.New("the endpoint refused the request")
-	// ErrBadResponse: what came back is not what the API says.
+	// ErrBadResponse: the answer does not conform to the API.
 	ErrBadResponse = errors.New("the endpoint's answer is malformed")
-	// ErrTooLarge: what came back is longer than the bound.
+	// ErrTooLarge: the answer is longer than the bound.
 	ErrTooLarge = errors.New("the endpoint's answer is too large")
-	// ErrTimeout: the endpoint took too long to begin, to go on or to end.
+	// ErrTimeout: the endpoint took too long to start, continue or end its answer.
 	ErrTimeout = errors.New("the endpoint is too slow")
 )
 
-// Error says what went wrong with an endpoint. It never holds the key.
+// Error describes a failure of an endpoint. It never contains the key.
 type Error struct {
-	Reason error // one of this package's
+	Reason error // one of the Err variables of this package
 	Status int   // of HTTP, 0 if there was none
-	// RetryAfter is what the endpoint asks to wait; 0: it did not say.
+	// RetryAfter is the wait that the endpoint asks for, 0 if none.
 	RetryAfter time.Duration
 	Attempts   int
 	// Detail is for the operator: at most a few hundred bytes, on one line.
@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Reason }
 
-// Code is the reason as a failure code, "model.rate_limited".
+// Code returns the failure code of the reason, such as "model.rate_limited".
 func (e *Error) Code() string {
 	switch e.Reason {
 	case ErrUnauthorized:

@@ -1,5 +1,5 @@
-// Package scripted is an endpoint that answers as it is told, well or badly:
-// what the tests of everything that asks a model run against.
+// Package scripted is a model endpoint for tests. It plays a script of answers,
+// valid or broken.
 package scripted
 
 import (
@@ -16,25 +16,25 @@ import (
 // Step answers one request.
 type Step func(w http.ResponseWriter, r *http.Request)
 
-// Request is one that came in.
+// Request is a received request.
 type Request struct {
 	Path   string
 	Header http.Header
 	Body   []byte
 }
 
-// Endpoint plays its steps in order, one a request; the last one is for all
-// that follow. It is safe for use by many goroutines.
+// Endpoint plays one step for each request; the last step is repeated. It is safe
+// for concurrent use.
 type Endpoint struct {
 	mu    sync.Mutex
 	steps []Step
 	seen  []Request
 }
 
-// New makes an endpoint of at least one step.
+// New returns an endpoint with at least one step.
 func New(steps ...Step) *Endpoint { return &Endpoint{steps: steps} }
 
-// Requests returns what came in so far.
+// Requests returns the requests received so far.
 func (e *Endpoint) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,7 +43,7 @@ func (e *Endpoint) Requests() []Request {
 
 // ServeHTTP plays the next step.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet { // no list of models; nobody is charged for asking
+	if r.Method == http.MethodGet { // the list of models, which this endpoint does not offer
 		http.NotFound(w, r)
 		return
 	}
@@ -58,7 +58,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step(w, r)
 }
 
-// Raw answers 200 with a body.
+// Raw answers with status 200 and a body.
 func Raw(contentType, body string) Step {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -66,7 +66,7 @@ func Raw(contentType, body string) Step {
 	}
 }
 
-// Status answers with a status, headers given as "Name: value", and a body.
+// Status answers with a status, headers written as "Name: value", and a body.
 func Status(code int, body string, headers ...string) Step {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for _, h := range headers {
@@ -78,12 +78,12 @@ func Status(code int, body string, headers ...string) Step {
 	}
 }
 
-// Text answers with a text and nothing else.
+// Text answers with text only.
 func Text(text string) Step {
 	return Message(chat.Message{Content: text}, chat.FinishStop)
 }
 
-// Call is a tool call with the id "call-ID".
+// Call returns a tool call with the id "call-ID".
 func Call(id, name, arguments string) chat.ToolCall {
 	return chat.ToolCall{ID: "call-" + id, Type: "function", Function: chat.FunctionCall{Name: name, Arguments: arguments}}
 }
@@ -93,7 +93,7 @@ func Calls(calls ...chat.ToolCall) Step {
 	return Message(chat.Message{ToolCalls: calls}, chat.FinishToolCalls)
 }
 
-// Message answers in one piece, or streamed if the request asks for that.
+// Message answers with a message, streamed if the request asks for it.
 func Message(m chat.Message, finish string) Step {
 	m.Role = chat.RoleAssistant
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -106,7 +106,8 @@ func Message(m chat.Message, finish string) Step {
 	}
 }
 
-// Events are the data of a streamed message: text by rune, arguments in halves.
+// Events returns the events of a streamed message: text rune by rune, arguments in
+// two halves.
 func Events(m chat.Message, finish string) []string {
 	event := func(delta, finish string) string {
 		return fmt.Sprintf(`{"id":"x","model":"scripted-1","system_fingerprint":"fp","choices":[{"index":0,"delta":%s,"finish_reason":%s}],"usage":null}`, delta, finish)
@@ -135,7 +136,7 @@ func Events(m chat.Message, finish string) []string {
 	)
 }
 
-// Stream sends events and ends.
+// Stream sends events and ends the stream.
 func Stream(data ...string) Step {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -146,7 +147,7 @@ func Stream(data ...string) Step {
 	}
 }
 
-// Cut sends events and breaks the connection.
+// Cut sends events and drops the connection.
 func Cut(data ...string) Step {
 	return func(w http.ResponseWriter, r *http.Request) {
 		Stream(data...)(w, r)
@@ -154,7 +155,7 @@ func Cut(data ...string) Step {
 	}
 }
 
-// Stall sends events, and then nothing until the client gives up.
+// Stall sends events and then waits until the client gives up.
 func Stall(data ...string) Step {
 	return func(w http.ResponseWriter, r *http.Request) {
 		Stream(data...)(w, r)
@@ -163,8 +164,8 @@ func Stall(data ...string) Step {
 	}
 }
 
-// Endless sends n megabytes of text in one answer, or as far as the client
-// reads.
+// Endless sends n megabytes of text in one answer, or until the client stops
+// reading.
 func Endless(contentType string, n int) Step {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -186,7 +187,7 @@ func flush(w http.ResponseWriter) {
 func encode(v any) string {
 	doc, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // of a script: a test's own mistake
+		panic(err) // a mistake in the test's script
 	}
 	return string(doc)
 }
