@@ -158,7 +158,7 @@ func adapt(t *remoteTool, log *slog.Logger) (agent.Tool, error) {
 		return agent.Tool{}, errors.New("no input schema")
 	}
 	if t.Execution.TaskSupport == "required" {
-		return agent.Tool{}, errors.New("it only runs as a task, which this host does not offer")
+		return agent.Tool{}, errors.New("it runs only as a task, which this host does not support")
 	}
 
 	tool := agent.Tool{

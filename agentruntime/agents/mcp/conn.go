@@ -151,7 +151,7 @@ func (c *conn) next() (jsonrpc.Message, error) {
 				return nil, fmt.Errorf("%w: more than %d lines on stdout are no messages", ErrMalformed, maxStray)
 			}
 			if c.stray <= strayLogged {
-				c.log.Warn("a line on the server's stdout is no message", "bytes", len(line))
+				c.log.Warn("a line on the server's stdout is not a message", "bytes", len(line))
 			}
 			continue
 		}

@@ -42,7 +42,7 @@ var (
 	// tools in time.
 	ErrNoAnswer = errors.New("mcp: the server does not answer")
 	// ErrRefused means that the server answered the introduction with an error.
-	ErrRefused = errors.New("mcp: the server refused")
+	ErrRefused = errors.New("mcp: the server refused to initialize")
 	// ErrUsage is wrapped by everything that is wrong with a Config or with the
 	// arguments that make one.
 	ErrUsage = errors.New("mcp: bad configuration")

@@ -63,7 +63,7 @@ func (h *host) result(t *remoteTool, raw json.RawMessage) (any, error) {
 
 	switch {
 	case r.ResultType != "" && r.ResultType != "complete":
-		return nil, agent.Fail(wire.CodeFailed, "the server asks for a user or a model; this host gives it neither")
+		return nil, agent.Fail(wire.CodeFailed, "the server requests a user or a model, which this host does not provide")
 	case r.IsError:
 		return nil, toolError(&r)
 	case t.structured():
@@ -190,7 +190,7 @@ func (h *host) file(data []byte) (*artifact, error) {
 	a, err := h.files.put(data)
 	if err != nil {
 		h.log.Error("write artifact", "err", err)
-		return nil, agent.Fail(wire.CodeOutputTooLarge, "the output is too large, and cannot be kept as a file")
+		return nil, agent.Fail(wire.CodeOutputTooLarge, "the output is too large and could not be written to a file")
 	}
 	return a, nil
 }

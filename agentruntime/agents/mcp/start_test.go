@@ -40,7 +40,7 @@ func TestServersThatDoNotComeUp(t *testing.T) {
 	}{
 		{"silent", 200 * time.Millisecond, ErrNoAnswer, "within 200ms"},
 		{"dead", startTimeout, ErrServerEnded, "exit status 7"},
-		{"refusing", startTimeout, ErrRefused, "the server refused: no licence"},
+		{"refusing", startTimeout, ErrRefused, "the server refused to initialize: no licence"},
 		{"garbage", startTimeout, ErrMalformed, ""},
 		{"noise", startTimeout, ErrMalformed, "no messages"},
 		{"giant", startTimeout, ErrMessageTooLarge, ""},

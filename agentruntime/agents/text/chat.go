@@ -84,7 +84,7 @@ func (e *endpoint) chat(ctx context.Context, call *agent.Call) (any, error) {
 		return nil, e.failure(ctx, err)
 	}
 	if resp.Message.Content == "" {
-		return nil, agent.Fail(codeBadAnswer, "the model gave no text")
+		return nil, agent.Fail(codeBadAnswer, "the model returned no text")
 	}
 
 	out := chatOutput{

@@ -158,15 +158,15 @@ func readAnswer(s *schemas.Schema, req *schemas.Request, resp chat.Response) (*s
 		return nil, errors.New("it is too long")
 	}
 	if err := hashing.Check(doc); err != nil {
-		return nil, fmt.Errorf("it is no JSON: %w", err)
+		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &members); err != nil || members == nil {
-		return nil, errors.New("it is no JSON object")
+		return nil, errors.New("it is not a JSON object")
 	}
 	if _, ok := members[provenanceField]; ok {
-		return nil, errors.New(provenanceField + ": is not the model's to say")
+		return nil, errors.New(provenanceField + ": must be left out")
 	}
 
 	// Stands in for what is known only when the answer is good; any key does.

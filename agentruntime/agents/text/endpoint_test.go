@@ -51,7 +51,7 @@ func TestModelAnswers(t *testing.T) {
 		"provenance": {
 			schemas.RetrievalRerank, ToolRerank, rerankJob,
 			[]string{strings.Replace(goodRerank, "{", `{"provenance":{"model_id":"better"},`, 1), goodRerank},
-			[]string{"provenance: is not the model's to say"},
+			[]string{"provenance: must be left out"},
 		},
 		"invented id": {
 			schemas.RetrievalRerank, ToolRerank, rerankJob,

@@ -48,7 +48,7 @@ func (e *endpoint) generate(ctx context.Context, in *schemas.TextRequest, call *
 		return nil, e.failure(ctx, err)
 	}
 	if resp.Message.Content == "" {
-		return nil, agent.Fail(codeBadAnswer, "the model gave no text")
+		return nil, agent.Fail(codeBadAnswer, "the model returned no text")
 	}
 
 	return &schemas.TextResult{
