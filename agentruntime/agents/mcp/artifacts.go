@@ -12,27 +12,27 @@ import (
 
 const (
 	artifactDir = "artifacts" // in the agent's working directory
-	// maxArtifactBytes is what one process of the agent writes at most, so that
-	// a server cannot fill the disk.
+	// maxArtifactBytes bounds what one process of the agent writes, so that a
+	// server cannot fill the disk.
 	maxArtifactBytes = 256 << 20
 )
 
 var errArtifactsFull = errors.New("the limit for artifacts is reached")
 
-// artifact refers to a file that holds a part of an output.
+// artifact refers to a file with a part of an output.
 type artifact struct {
 	URI   string `json:"uri"`  // artifact://sha256/<hex>
 	Path  string `json:"path"` // relative to the agent's working directory
 	Bytes int    `json:"bytes"`
 }
 
-// artifacts are files under the hex SHA-256 of their bytes.
+// artifacts stores files under the hex SHA-256 of their bytes.
 type artifacts struct {
 	mu      sync.Mutex
 	written int64
 }
 
-// put writes data unless its file is there.
+// put writes data unless its file exists.
 func (a *artifacts) put(data []byte) (*artifact, error) {
 	sum := sha256.Sum256(data)
 	name := hex.EncodeToString(sum[:])
@@ -47,8 +47,9 @@ func (a *artifacts) put(data []byte) (*artifact, error) {
 		return nil, fmt.Errorf("make artifact directory: %w", err)
 	}
 
-	// The server may write here, too. A root keeps to the directory whatever
-	// links it makes, and a rename replaces what it put in the way.
+	// The server may be able to write here too. os.Root stays inside the directory
+	// whatever links the server makes, and a rename replaces anything that the
+	// server put in the way.
 	dir, err := os.OpenRoot(artifactDir)
 	if err != nil {
 		return nil, fmt.Errorf("open artifact directory: %w", err)

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	maxNotes = 64 // that wait for one call's stream; more are dropped and counted
+	maxNotes = 64 // queued for one call's stream; more are dropped and counted
 
-	// codeRequestTimeout is what the TypeScript SDK answers with when the
-	// server's own time for a request is over.
+	// codeRequestTimeout is the TypeScript SDK's error code when the server's own
+	// time limit for a request has passed.
 	codeRequestTimeout = -32001
 )
 
@@ -30,25 +30,25 @@ type running struct {
 	dropped int       // owned by the host's lock
 }
 
-// note is a notification on its way to the call's stream.
+// note is a notification that waits for the call's stream.
 type note struct {
 	channel wire.Channel
 	text    string
 }
 
-// handler runs calls of one tool.
+// handler returns the handler for calls of one tool.
 func (h *host) handler(t *remoteTool) agent.Handler {
 	return func(ctx context.Context, c *agent.Call) (any, error) {
 		run := h.begin()
 		if run == nil {
-			// The call has not reached the server.
+			// The call did not reach the server, so it is safe to repeat.
 			return nil, &agent.Error{Code: wire.CodeUnavailable, Message: "the server is being restarted", Retryable: true}
 		}
 		streamed := make(chan struct{})
 		go func() {
 			defer close(streamed)
 			for n := range run.notes {
-				// A stream at its limit ends no call.
+				// A stream at its limit does not end the call.
 				_ = c.Stream(n.channel, n.text)
 			}
 		}()
@@ -65,7 +65,7 @@ func (h *host) handler(t *remoteTool) agent.Handler {
 	}
 }
 
-// begin returns nil when the host is ending.
+// begin returns nil while the host is shutting down.
 func (h *host) begin() *running {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,8 +90,8 @@ func (h *host) end(run *running) (dropped int) {
 }
 
 // invoke sends the call and returns the result as the server wrote it. The
-// arguments go out token for token as they came: a line holds no space between
-// them. When ctx ends, the SDK tells the server to cancel.
+// arguments are sent token for token as received, without spaces between tokens. If
+// ctx ends, the SDK tells the server to cancel.
 func (h *host) invoke(ctx context.Context, t *remoteTool, input json.RawMessage, token string) (json.RawMessage, error) {
 	params := &sdk.CallToolParams{Name: t.Name, Arguments: input}
 	params.SetProgressToken(token)
@@ -103,23 +103,23 @@ func (h *host) invoke(ctx context.Context, t *remoteTool, input json.RawMessage,
 	return h.conn.forget(want), err
 }
 
-// failure names whose fault it is that a call has no result. answered tells
-// that the server sent one that the SDK refused.
+// failure says why a call has no result, and whose fault it is. answered says that
+// the server sent a result that the SDK refused.
 func failure(ctx context.Context, err error, answered, repeatable bool) error {
 	var refused *jsonrpc.Error
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err() // the agent's SDK tells a timeout from a cancel
+		return ctx.Err() // the agent's SDK tells a timeout from a cancellation
 	case errors.As(err, &refused):
 		return rejected(refused)
 	case answered:
 		return agent.Fail(wire.CodeInvalidOutput, "the server's result is malformed")
 	}
-	// The server may have done what was asked for before it died (M-16).
+	// The server may have performed the call before it died (M-16).
 	return &agent.Error{Code: wire.CodeUnavailable, Message: "the server ended during the call", Retryable: repeatable}
 }
 
-// rejected maps a JSON-RPC error.
+// rejected converts a JSON-RPC error.
 func rejected(e *jsonrpc.Error) error {
 	switch e.Code {
 	case jsonrpc.CodeInvalidParams:
@@ -132,8 +132,8 @@ func rejected(e *jsonrpc.Error) error {
 	return agent.Fail(wire.CodeFailed, e.Message)
 }
 
-// note takes a notification of the server. It runs on the reading goroutine
-// and does not wait.
+// note handles a notification of the server. It runs on the reading goroutine and
+// never blocks.
 func (h *host) note(method string, params json.RawMessage) {
 	switch method {
 	case "notifications/progress":
@@ -169,7 +169,7 @@ func (h *host) progress(params json.RawMessage) {
 	}
 }
 
-// put is called with the host's lock held.
+// put must be called with the host's lock held.
 func (r *running) put(n note) {
 	select {
 	case r.notes <- n:

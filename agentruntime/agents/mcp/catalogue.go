@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	maxTools       = 256     // as many as the node takes
+	maxTools       = 256     // the node's limit
 	maxPages       = 64      // of the server's list
 	maxListBytes   = 3 << 20 // of descriptions and schemas: they go in one frame
 	maxDescription = 4 << 10
 	maxServerName  = 1 << 10
 )
 
-// remoteTool is a tool as the server describes it.
+// remoteTool is a tool as described by the server.
 type remoteTool struct {
 	Name         string         `json:"name"`
 	Title        string         `json:"title"`
@@ -42,22 +42,22 @@ type remoteTool struct {
 	} `json:"execution"`
 }
 
-// sideEffects is true unless the server says that there are none.
+// sideEffects is true unless the server says that the tool has none.
 func (t *remoteTool) sideEffects() bool { return !t.Annotations.ReadOnlyHint }
 
-// repeatable reports whether running a call twice does what running it once
-// does.
+// repeatable reports whether running a call twice has the same effect as running it
+// once.
 func (t *remoteTool) repeatable() bool {
 	return t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint
 }
 
-// structured reports whether the server promises an object of a known shape.
+// structured reports whether the server declares a schema for the output.
 func (t *remoteTool) structured() bool { return present(t.OutputSchema) }
 
 func present(v jsontext.Value) bool { return len(v) > 0 && v.Kind() != 'n' }
 
-// listTools reads all pages of the server's list. What is wrong with one tool
-// leaves out that one only.
+// listTools reads all pages of the server's list. A fault in one tool leaves out
+// that tool only.
 func listTools(ctx context.Context, session *sdk.ClientSession, c *conn, log *slog.Logger) ([]*remoteTool, error) {
 	var all []*remoteTool
 	seen := map[string]bool{}
@@ -113,8 +113,8 @@ func listPage(ctx context.Context, session *sdk.ClientSession, c *conn, cursor s
 	return page, nil
 }
 
-// offer turns the server's tools into tools of the agent. Every tool that is
-// left out, and every change to one, is logged.
+// offer converts the server's tools to tools of the agent. Every tool that is left
+// out, and every change to a tool, is logged.
 func offer(tools []*remoteTool, log *slog.Logger, handler func(*remoteTool) agent.Handler) []agent.Tool {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -152,7 +152,7 @@ func offer(tools []*remoteTool, log *slog.Logger, handler func(*remoteTool) agen
 	return offered
 }
 
-// adapt makes all of a tool but its name and handler.
+// adapt converts everything of a tool but its name and handler.
 func adapt(t *remoteTool, log *slog.Logger) (agent.Tool, error) {
 	if !present(t.InputSchema) {
 		return agent.Tool{}, errors.New("no input schema")
@@ -176,7 +176,7 @@ func adapt(t *remoteTool, log *slog.Logger) (agent.Tool, error) {
 		Type jsontext.Value `json:"type"`
 	}
 
-	// Results of the runtime protocol are objects.
+	// Results in the runtime protocol must be objects.
 	if jsonv2.Unmarshal(t.OutputSchema, &shape) != nil || string(shape.Type) != `"object"` {
 		return agent.Tool{}, errors.New("output schema: its type is not object")
 	}
@@ -195,7 +195,7 @@ func adaptLogged(doc jsontext.Value, what string, log *slog.Logger) (json.RawMes
 	return adapted, nil
 }
 
-// description keeps line ends, and drops other control characters.
+// description strips control characters other than line ends.
 func description(t *remoteTool) string {
 	text := t.Description
 	if text == "" {

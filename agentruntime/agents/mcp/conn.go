@@ -22,16 +22,16 @@ import (
 
 const (
 	maxMessageBytes = frame.DefaultMaxBytes
-	// writeTimeout is for one message to a server that does not read.
+	// writeTimeout bounds the write of one message to a server that does not read.
 	writeTimeout = 5 * time.Second
-	maxReplies   = 64   // answers to the server that wait to be written
-	maxStray     = 1000 // lines that are no messages, in a connection's life
+	maxReplies   = 64   // queued answers to requests of the server
+	maxStray     = 1000 // lines that are not messages, over the life of a connection
 	strayLogged  = 10
 
 	methodListChanged = "notifications/tools/list_changed"
 )
 
-// How a server breaks the connection.
+// Ways in which a server breaks the connection.
 var (
 	ErrMessageTooLarge = fmt.Errorf("mcp: a message is larger than %d bytes", maxMessageBytes)
 	ErrMalformed       = errors.New("mcp: malformed message")
@@ -39,21 +39,20 @@ var (
 	ErrNotReading      = errors.New("mcp: the server does not read")
 )
 
-// conn carries messages between the SDK and the server. It stands between them
-// because the SDK queues what a server sends without a bound and decodes
-// numbers inexactly: of what the server sends, only responses and the news
-// that the tools changed get through; notifications go to note, requests are
-// answered here.
+// conn carries messages between the SDK and the server. The SDK alone would queue
+// the server's messages without bound and decode numbers inexactly. So only
+// responses and the notification that the tools changed reach the SDK; other
+// notifications go to note, and requests are answered here.
 type conn struct {
-	in    *bufio.Scanner // of the SDK's one reading goroutine, as stray is
+	in    *bufio.Scanner // used by the SDK's reading goroutine only, as is stray
 	stray int
 	note  func(method string, params json.RawMessage) // must not block
 	log   *slog.Logger
 
 	stdout  io.Closer
 	replies chan []byte
-	replied chan struct{} // closed when no reply is being written any more
-	changed atomic.Bool   // list_changed is with the SDK
+	replied chan struct{} // closed when no more replies are written
+	changed atomic.Bool   // the SDK is handling a list_changed
 
 	writing sync.Mutex
 	stdin   *os.File
@@ -72,7 +71,7 @@ func newConn(p *process, note func(string, json.RawMessage), log *slog.Logger) *
 		replies: make(chan []byte, maxReplies), replied: make(chan struct{}),
 		captures: map[jsonrpc.ID]*capture{}, ended: make(chan struct{}),
 	}
-	// The scanner's limit is on a line with its end.
+	// The scanner's limit includes the line end.
 	c.in.Buffer(nil, maxMessageBytes+2)
 	go c.writeReplies()
 	return c
@@ -84,7 +83,7 @@ func (c *conn) Connect(context.Context) (sdk.Connection, error) { return c, nil 
 // SessionID implements sdk.Connection.
 func (c *conn) SessionID() string { return "" }
 
-// Close implements sdk.Connection. It interrupts a Read.
+// Close implements sdk.Connection. It interrupts Read.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	first := !c.closed
@@ -92,7 +91,7 @@ func (c *conn) Close() error {
 	c.mu.Unlock()
 	if first {
 		close(c.replies)
-		c.stdin.Close() // also ends a write of a reply
+		c.stdin.Close() // also ends the write of a reply
 		c.stdout.Close()
 	}
 	<-c.replied
@@ -126,8 +125,8 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// fail records why the connection ends, if nothing else has, and ends it: the
-// next Read returns.
+// fail records the first reason for the end of the connection and ends it: the next
+// Read returns.
 func (c *conn) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +137,8 @@ func (c *conn) fail(err error) {
 	c.stdout.Close()
 }
 
-// next reads one message. Lines that cannot be one are passed over: many
-// servers greet on stdout, although they must not.
+// next reads one message. It skips lines that cannot be messages: many servers
+// print a greeting on stdout, although they must not.
 func (c *conn) next() (jsonrpc.Message, error) {
 	for c.in.Scan() {
 		line := c.in.Bytes()
@@ -156,13 +155,13 @@ func (c *conn) next() (jsonrpc.Message, error) {
 			continue
 		}
 
-		// Stricter than the decoder: names that occur twice, bytes that are not
-		// UTF-8, and text behind the message are refused.
+		// The decoder is more lenient: it accepts duplicate names, invalid UTF-8
+		// and text after the message.
 		if !jsontext.Value(line).IsValid() {
 			return nil, fmt.Errorf("%w: not a JSON text", ErrMalformed)
 		}
 
-		// The decoder may keep parts of what it is given.
+		// The decoder may keep references to its input.
 		msg, err := jsonrpc.DecodeMessage(append([]byte(nil), line...))
 		if err != nil {
 			return nil, fmt.Errorf("%w: not a JSON-RPC 2.0 message", ErrMalformed)
@@ -179,7 +178,7 @@ func (c *conn) next() (jsonrpc.Message, error) {
 	return nil, io.EOF
 }
 
-// answer queues the reply to a request of the server. Only ping has a result.
+// answer queues the reply to a request of the server. Only ping succeeds.
 func (c *conn) answer(req *jsonrpc.Request) error {
 	reply := &jsonrpc.Response{ID: req.ID}
 	if req.Method == "ping" {
@@ -212,7 +211,7 @@ func (c *conn) answer(req *jsonrpc.Request) error {
 func (c *conn) writeReplies() {
 	defer close(c.replied)
 	for doc := range c.replies {
-		// A server that reads nothing fails the next call, too.
+		// If this fails, the next call fails too.
 		_ = c.writeLine(doc)
 	}
 }
@@ -232,14 +231,14 @@ func (c *conn) writeLine(doc []byte) error {
 		err = ErrNotReading
 	}
 
-	// Part of a line may be out: nothing can follow it.
+	// A part of the line may have been written, so nothing can follow it.
 	c.stdin.Close()
 	c.fail(err)
 	return err
 }
 
-// Write implements sdk.Connection. ctx is the one of the SDK's caller, so that
-// a capture in it gets the response.
+// Write implements sdk.Connection. ctx is that of the SDK's caller; a capture in it
+// receives the response.
 func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	doc, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
@@ -256,8 +255,8 @@ func (c *conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.writeLine(doc)
 }
 
-// capture takes the result of one request as the server wrote it: the SDK
-// gives numbers as float64 and drops what it does not know.
+// capture receives the result of one request as the server wrote it: the SDK
+// decodes numbers as float64 and drops unknown members.
 type capture struct {
 	id     jsonrpc.ID
 	result json.RawMessage // nil without a response; valid when the SDK's call has returned
@@ -265,7 +264,7 @@ type capture struct {
 
 type captureKey struct{}
 
-// capturing returns a context for one request of the SDK.
+// capturing returns a context with a capture for one request of the SDK.
 func capturing(ctx context.Context) (context.Context, *capture) {
 	want := new(capture)
 	return context.WithValue(ctx, captureKey{}, want), want
@@ -280,7 +279,7 @@ func (c *conn) deliver(m *jsonrpc.Response) {
 	}
 }
 
-// forget ends a capture and returns what it has got.
+// forget ends a capture and returns its result.
 func (c *conn) forget(want *capture) json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,16 +20,17 @@ import (
 const (
 	// drainLimit is how long calls that run when the tools change may go on.
 	drainLimit = 30 * time.Second
-	// settle is for the results of ended calls to reach the node: the session
-	// does not tell when it has sent them, and cancels what it has not.
+	// settle is how long the results of ended calls may take to reach the node: the
+	// session does not report that it has sent them, and its end discards unsent
+	// ones.
 	settle = 200 * time.Millisecond
 
-	// modernProtocol is the first version in which a request carries what the
-	// session has settled before.
+	// modernProtocol is the first protocol version in which each request repeats
+	// the settings of the session.
 	modernProtocol = "2026-07-28"
 )
 
-// host ties the server to the session with the node.
+// host connects the server with the node's session.
 type host struct {
 	log     *slog.Logger
 	process *process
@@ -37,15 +38,15 @@ type host struct {
 	client  *sdk.ClientSession
 	modern  bool
 	limit   time.Duration // of open
-	offered []byte        // what was registered, to see whether it changed
+	offered []byte        // the registered tools, to detect changes
 	changed chan struct{} // the server says that its tools changed
 	files   artifacts
 
 	mu     sync.Mutex
 	calls  map[string]*running // by progress token
 	next   int64               // last token
-	ending bool                // no call starts any more
-	idle   chan struct{}       // closed when ending and no call runs
+	ending bool                // new calls are refused
+	idle   chan struct{}       // closed when ending is set and no call runs
 }
 
 func newHost(p *process, log *slog.Logger) *host {
@@ -57,13 +58,13 @@ func newHost(p *process, log *slog.Logger) *host {
 	return h
 }
 
-// open introduces the host to the server and returns the server's tools.
+// open initializes the session with the server and returns the server's tools.
 func (h *host) open(ctx context.Context) ([]agent.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, h.limit, ErrNoAnswer)
 	defer cancel()
 
 	client := sdk.NewClient(&sdk.Implementation{Name: "lightwork", Version: Version}, &sdk.ClientOptions{
-		// Empty, not nil: nil would offer roots.
+		// An empty value; nil would announce roots.
 		Capabilities:           &sdk.ClientCapabilities{},
 		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler: h.toolsChanged,
@@ -92,8 +93,8 @@ func (h *host) list(ctx context.Context) ([]agent.Tool, error) {
 	return offer(remote, h.log, h.handler), nil
 }
 
-// explain names the first cause. The SDK closes the connection after any of
-// them, so that its end is the last to look for.
+// explain returns the root cause of an error. The SDK closes the connection after
+// any failure, so that an ended connection is the last cause to consider.
 func (h *host) explain(ctx context.Context, err error) error {
 	var refused *jsonrpc.Error
 	switch {
@@ -113,7 +114,8 @@ func (h *host) explain(ctx context.Context, err error) error {
 	}
 }
 
-// serverEnded says how; conn.ended is closed.
+// serverEnded says how the server ended. It must be called after conn.ended is
+// closed.
 func (h *host) serverEnded() error {
 	timer := time.NewTimer(settle)
 	defer timer.Stop()
@@ -125,7 +127,7 @@ func (h *host) serverEnded() error {
 	}
 }
 
-// close ends the server and all that waits for it.
+// close stops the server and everything that waits for it.
 func (h *host) close() {
 	h.process.stop()
 	if h.client != nil {
@@ -156,8 +158,8 @@ func (h *host) serve(ctx context.Context, session *agent.Session) error {
 	return err
 }
 
-// watch returns why the agent must end, nil if ctx ended first. By then, calls
-// that were running have told the node how they ended.
+// watch returns why the agent must end, nil if ctx ended first. Before it returns,
+// running calls have reported their end to the node.
 func (h *host) watch(ctx context.Context) error {
 	for {
 		select {
@@ -180,8 +182,8 @@ func (h *host) watch(ctx context.Context) error {
 	}
 }
 
-// toolsChanged runs on the SDK's goroutine, once for every value of
-// conn.changed.
+// toolsChanged runs on the SDK's goroutine, once for each time that conn.changed is
+// set.
 func (h *host) toolsChanged(context.Context, *sdk.ToolListChangedRequest) {
 	select {
 	case h.changed <- struct{}{}:
@@ -189,7 +191,8 @@ func (h *host) toolsChanged(context.Context, *sdk.ToolListChangedRequest) {
 	}
 }
 
-// toolsDiffer asks the server: many announce a change that is none.
+// toolsDiffer asks the server for its tools: many servers announce a change when
+// nothing changed.
 func (h *host) toolsDiffer(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -201,17 +204,17 @@ func (h *host) toolsDiffer(ctx context.Context) bool {
 	return !bytes.Equal(fingerprint(tools), h.offered)
 }
 
-// fingerprint is all that the node is told about tools.
+// fingerprint covers everything that the node is told about the tools.
 func fingerprint(tools []agent.Tool) []byte {
 	var all []any
 	for _, t := range tools {
 		all = append(all, t.Name, t.Description, t.InputSchema, t.OutputSchema, t.SideEffects)
 	}
-	doc, _ := json.Marshal(all) // texts and checked documents
+	doc, _ := json.Marshal(all) // only strings and checked documents
 	return doc
 }
 
-// drain lets no new call start and waits for the running ones.
+// drain refuses new calls and waits for the running ones.
 func (h *host) drain(ctx context.Context, limit time.Duration) {
 	h.mu.Lock()
 	h.ending = true
@@ -223,7 +226,7 @@ func (h *host) drain(ctx context.Context, limit time.Duration) {
 	wait(ctx, nil, settle)
 }
 
-// wait returns at the first of the three.
+// wait returns when ctx ends, done is closed or the limit has passed.
 func wait(ctx context.Context, done <-chan struct{}, limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// logLevel is from where on the server's log messages are wanted.
+	// logLevel is the lowest level of the log messages that the server should send.
 	logLevel     = sdk.LoggingLevel("info")
 	metaLogLevel = sdk.MetaKeyLogLevel
 )
 
-// askForLogs tells a server of an older protocol the level; later ones are told
-// in every call.
+// askForLogs sets the level on a server of an older protocol version; in newer
+// versions every call carries it.
 func (h *host) askForLogs(ctx context.Context, hello *sdk.InitializeResult) {
 	if h.modern || hello.Capabilities == nil || hello.Capabilities.Logging == nil {
 		return
@@ -30,9 +30,9 @@ func (h *host) askForLogs(ctx context.Context, hello *sdk.InitializeResult) {
 	}
 }
 
-// logMessage gives a log message to the call that it can only be of. With
-// several calls running it might be another caller's: it then goes to the
-// agent's log alone.
+// logMessage adds a log message to the stream of the running call. If several calls
+// run, the message could belong to another caller, so it goes only to the agent's
+// log.
 func (h *host) logMessage(params json.RawMessage) {
 	var p struct {
 		Level  string         `json:"level"`

@@ -1,15 +1,15 @@
-// Package mcp is the built-in agent that hosts a Model Context Protocol server:
-// it starts the server as a child process, speaks MCP with it over its stdin
-// and stdout, and offers its tools over the runtime protocol.
+// Package mcp is the built-in agent that hosts a Model Context Protocol server. It
+// starts the server as a child process, speaks MCP with it over stdin and stdout,
+// and offers its tools over the runtime protocol.
 //
-// The server gets calls of its tools and nothing else. Requests of its own for
-// a model (sampling), the user (elicitation) or a list of folders (roots) are
-// refused: the host advertises none of them, and an agent must not get at a
-// model or a person through this door. Prompts and resources are not offered.
+// The server receives calls of its tools and nothing else. Its own requests for a
+// model (sampling), the user (elicitation) or a list of folders (roots) are
+// refused: the host does not announce these capabilities, and an agent must not
+// reach a model or a person through them. Prompts and resources are not supported.
 //
-// What the server says is hostile until checked: a message is at most 4 MiB,
-// its schemas must compile as the node compiles them, its notifications wait in
-// bounded queues, and its texts are made safe before they go anywhere.
+// Messages from the server are untrusted: they are at most 4 MiB long, schemas must
+// compile as the node compiles them, notifications wait in bounded queues, and text
+// is made safe before it is passed on.
 package mcp
 
 import (
@@ -24,47 +24,48 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/agent"
 )
 
-// Version is what the agent says about itself, and to the server.
+// Version is the agent's version, sent to the node and to the server.
 const Version = "1.0.0"
 
-// startTimeout is from the start of the server until its tools are known. The
-// node gives an agent 10 s for all of its start; ending first names the reason.
+// startTimeout is the time from the start of the server until its tools are known.
+// The node gives an agent 10 s to start; ending before that lets the error name the
+// reason.
 const startTimeout = 9 * time.Second
 
 var (
-	// ErrServerEnded means that the server is gone or that its connection
-	// broke. The node starts the agent again, and with it the server.
+	// ErrServerEnded means that the server ended or its connection broke. The node
+	// restarts the agent, and with it the server.
 	ErrServerEnded = errors.New("mcp: the server ended")
-	// ErrToolsChanged means that the server offers other tools than before. The
-	// agent's next process registers them.
+	// ErrToolsChanged means that the server's tools have changed. The agent ends,
+	// and its next process registers the new tools.
 	ErrToolsChanged = errors.New("mcp: the server's tools changed")
-	// ErrNoAnswer means that the server did not introduce itself and list its
+	// ErrNoAnswer means that the server did not answer initialize and list its
 	// tools in time.
 	ErrNoAnswer = errors.New("mcp: the server does not answer")
-	// ErrRefused means that the server answered the introduction with an error.
+	// ErrRefused means that the server answered initialize with an error.
 	ErrRefused = errors.New("mcp: the server refused to initialize")
-	// ErrUsage is wrapped by everything that is wrong with a Config or with the
-	// arguments that make one.
+	// ErrUsage is wrapped by every error about a Config or the arguments of
+	// [ParseArgs].
 	ErrUsage = errors.New("mcp: bad configuration")
 )
 
-// Config names the server.
+// Config describes the server.
 type Config struct {
 	// Command is the program, looked up in PATH if it is a bare name, and its
-	// arguments. No shell sees them.
+	// arguments. It is not run through a shell.
 	Command []string
-	// Env names the variables that the server gets from the agent's
-	// environment, besides PATH and HOME.
+	// Env names the environment variables that the server inherits from the agent,
+	// besides PATH and HOME.
 	Env []string
-	// Dir is the server's working directory; empty: the agent's.
+	// Dir is the server's working directory; "" means the agent's.
 	Dir string
-	// Logger gets diagnostics and what the server writes to its stderr. Nil:
-	// nothing is logged.
+	// Logger receives diagnostics and the server's stderr. If it is nil, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
-// nodeEnv marks the variables that the node sets; one of them is the session
-// token, which is the agent's alone.
+// nodeEnv is the prefix of the variables that the node sets. One of them is the
+// session token, which the server must not see.
 const nodeEnv = "OPENSENTIENCE_"
 
 func (c *Config) validate() error {
@@ -84,7 +85,7 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// environ is the server's environment.
+// environ returns the server's environment.
 func (c *Config) environ() []string {
 	env := []string{}
 	for _, name := range append([]string{"PATH", "HOME"}, c.Env...) {
@@ -95,7 +96,7 @@ func (c *Config) environ() []string {
 	return env
 }
 
-// ParseArgs reads "[--env NAME]... -- COMMAND ARGS".
+// ParseArgs parses "[--env NAME]... -- COMMAND ARGS".
 func ParseArgs(args []string) (Config, error) {
 	var cfg Config
 	for len(args) > 0 {
@@ -115,10 +116,10 @@ func ParseArgs(args []string) (Config, error) {
 }
 
 // Main starts the server, connects to the node that launched the process (the
-// environment says where) and serves calls until ctx ends or the node says
-// goodbye; it then returns nil. Every other end is an error that wraps one of
-// the above, or comes from package agent. The server and all of its process
-// group are gone when it returns.
+// environment says where), and serves calls until ctx ends or the node ends the
+// session; then it returns nil. Any other end is an error that wraps one of the
+// above or comes from package agent. When Main returns, the server's process group
+// has ended.
 func Main(ctx context.Context, cfg Config) error {
 	if err := cfg.validate(); err != nil {
 		return err

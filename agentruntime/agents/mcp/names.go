@@ -13,10 +13,10 @@ const (
 	hashDigits  = 8
 )
 
-// toolNames maps the server's names, all different, to names of the runtime
-// protocol. A name that is valid there stays as it is. In any other, characters
-// that are not allowed become "_"; where that is taken or too long, a hash of
-// the server's name follows. The result for a name depends on no order.
+// toolNames maps the server's names, all distinct, to names of the runtime
+// protocol. A name that is valid there is kept. In other names, characters that are
+// not allowed become "_", and if the result is taken or too long, a hash of the
+// server's name is appended. The result for a name does not depend on the order.
 func toolNames(names []string) map[string]string {
 	claims := map[string]int{}
 	for _, name := range names {
@@ -35,7 +35,8 @@ func toolNames(names []string) map[string]string {
 	return out
 }
 
-// plainName replaces what the grammar does not allow. It may be too long.
+// plainName replaces characters that the grammar does not allow. The result may be
+// too long.
 func plainName(name string) string {
 	if wire.ValidToolName(name) {
 		return name

@@ -18,20 +18,21 @@ import (
 )
 
 const (
-	// stopGrace is between closing the server's stdin and SIGTERM, and again
-	// until SIGKILL: together less than what the node gives the agent.
+	// stopGrace is the time between closing the server's stdin and SIGTERM, and
+	// between SIGTERM and SIGKILL. The sum is less than what the node gives the
+	// agent.
 	stopGrace = 500 * time.Millisecond
-	// tailGrace is how long the pipes of an ended server are still read: only
-	// a process that left its group can keep them open.
+	// tailGrace is how long the pipes of an ended server are still read: only a
+	// process that left its group can keep them open.
 	tailGrace = time.Second
 
 	maxStderrLine   = 4 << 10
-	stderrPerWindow = 256 << 10 // bytes that are passed on in one window
+	stderrPerWindow = 256 << 10 // bytes that are logged in one window
 	stderrWindow    = 10 * time.Second
 )
 
-// hideEnvironment keeps other processes of the same user, the server above
-// all, from reading the session token in this process's first environment.
+// hideEnvironment prevents other processes of the same user, in particular the
+// server, from reading the session token in this process's initial environment.
 func hideEnvironment(log *slog.Logger) {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		log.Warn("hide the environment", "err", err)
@@ -41,11 +42,11 @@ func hideEnvironment(log *slog.Logger) {
 // process is the running server.
 type process struct {
 	cmd    *exec.Cmd
-	stdin  *os.File      // we write
-	stdout *os.File      // we read
-	exited chan struct{} // closed when the server is reaped and its group killed
+	stdin  *os.File      // our end, for writing
+	stdout *os.File      // our end, for reading
+	exited chan struct{} // closed when the server has been reaped and its group killed
 	status string        // how it ended; set before exited is closed
-	stderr chan struct{} // closed when its stderr has been read
+	stderr chan struct{} // closed when all of stderr has been read
 }
 
 // startServer starts the server in a process group of its own.
@@ -53,7 +54,7 @@ func startServer(cfg *Config) (*process, error) {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Dir, cmd.Env = cfg.Dir, cfg.environ()
 
-	// The server dies with the agent, however that ends.
+	// The kernel kills the server when the agent dies for any reason.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	var files []*os.File // read and write end of stdin, stdout, stderr
 	for range 3 {
@@ -88,8 +89,8 @@ func startServer(cfg *Config) (*process, error) {
 
 // run owns the server from start to end.
 func (p *process) run(started chan<- error, stderr *os.File) {
-	// Pdeathsig is about the thread that starts the child: this one must live
-	// as long as the child does.
+	// Pdeathsig is sent when the thread that started the child ends, so this thread
+	// must live as long as the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -102,7 +103,7 @@ func (p *process) run(started chan<- error, stderr *os.File) {
 
 	pid := p.cmd.Process.Pid
 
-	// While the server is a zombie its pid cannot name another group.
+	// While the server is a zombie, its pid cannot be reused for another group.
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 	_ = unix.Kill(-pid, unix.SIGKILL)
@@ -113,8 +114,8 @@ func (p *process) run(started chan<- error, stderr *os.File) {
 	}
 }
 
-// stop ends the server as MCP asks for: its stdin is closed, then it is asked
-// to end, then it is killed with its group. It returns when it is reaped.
+// stop ends the server as MCP prescribes: it closes stdin, then sends SIGTERM, then
+// kills the process group. It returns when the server has been reaped.
 func (p *process) stop() {
 	p.stdin.Close()
 
@@ -139,8 +140,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// passStderr logs the lines of r. Long ones are cut, and more than so many
-// bytes in a window are dropped and counted.
+// passStderr logs the lines of r. It cuts long lines, and drops and counts lines
+// beyond the byte limit of a window.
 func passStderr(r io.Reader, log *slog.Logger) {
 	in := bufio.NewReaderSize(r, maxStderrLine)
 	start, used, dropped := time.Now(), 0, 0

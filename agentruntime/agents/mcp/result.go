@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// maxInline is the size of an output from which on the large parts of its
-	// content become files.
+	// maxInline is the size of an output above which the large parts of its content
+	// are moved to files.
 	maxInline = 1 << 20
-	// largePart is what is large enough for a file of its own.
+	// largePart is the least size of a part that is moved to a file.
 	largePart = 64 << 10
 )
 
@@ -29,8 +29,8 @@ type callResult struct {
 	ResultType string           `json:"resultType"` // "" or "complete", or it wants input
 }
 
-// item is one piece of content, with the members that are passed on. Which of
-// them are set follows from Type.
+// item is one piece of content, with the members that are passed on; Type
+// determines which are set.
 type item struct {
 	Type        string         `json:"type"`
 	Text        *string        `json:"text,omitempty"`
@@ -42,7 +42,7 @@ type item struct {
 	Description string         `json:"description,omitempty"`
 	Size        jsontext.Value `json:"size,omitempty"`
 	Resource    *resource      `json:"resource,omitempty"`
-	Artifact    *artifact      `json:"artifact,omitempty"` // in place of Text or Data
+	Artifact    *artifact      `json:"artifact,omitempty"` // replaces Text or Data
 }
 
 // resource is the content of an embedded resource.
@@ -54,7 +54,7 @@ type resource struct {
 	Artifact *artifact `json:"artifact,omitempty"`
 }
 
-// result turns the server's result into the output of the call.
+// result converts the server's result to the output of the call.
 func (h *host) result(t *remoteTool, raw json.RawMessage) (any, error) {
 	var r callResult
 	if err := jsonv2.Unmarshal(raw, &r); err != nil {
@@ -67,7 +67,7 @@ func (h *host) result(t *remoteTool, raw json.RawMessage) (any, error) {
 	case r.IsError:
 		return nil, toolError(&r)
 	case t.structured():
-		// Its bytes, so that no number changes.
+		// Pass on its bytes, so that no number changes.
 		if r.Structured.Kind() != '{' {
 			return nil, invalidOutput("the server's result has no structured content")
 		}
@@ -96,7 +96,7 @@ func invalidOutput(format string, args ...any) *agent.Error {
 	return agent.Fail(wire.CodeInvalidOutput, fmt.Sprintf(format, args...))
 }
 
-// toolError takes the text of a failed call.
+// toolError returns the text of a failed call as an error.
 func toolError(r *callResult) error {
 	var texts []string
 	for _, doc := range r.Content {
@@ -111,7 +111,7 @@ func toolError(r *callResult) error {
 	return agent.Fail(wire.CodeFailed, text)
 }
 
-// parseItem takes over what belongs to the item's type, and nothing else.
+// parseItem keeps the members that belong to the item's type.
 func parseItem(doc jsontext.Value) (*item, error) {
 	var in item
 	if err := jsonv2.Unmarshal(doc, &in); err != nil {
@@ -145,7 +145,7 @@ func isBase64(s string) bool {
 	return err == nil
 }
 
-// moveOut writes the large parts of content to files (OS-7.3.2, K-39).
+// moveOut moves the large parts of content to files (OS-7.3.2, K-39).
 func (h *host) moveOut(content []*item) error {
 	for _, it := range content {
 		var err error
@@ -182,7 +182,7 @@ func (h *host) fileBase64(text string) (*artifact, error) {
 	return h.file(data)
 }
 
-// file returns nil for data that stays where it is.
+// file returns nil for data that is small enough to stay inline.
 func (h *host) file(data []byte) (*artifact, error) {
 	if len(data) < largePart {
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
 )
 
-// Where a schema has schemas in it.
+// Keywords of a schema whose values contain schemas.
 var (
 	schemaMembers = []string{
 		"items", "additionalItems", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else",
@@ -21,9 +21,9 @@ var (
 	schemaLists = []string{"items", "allOf", "anyOf", "oneOf", "prefixItems"}
 )
 
-// olderDrafts differ from draft 2020-12, as far as validation goes, in what
-// modernize rewrites. (Beside a $ref, draft 7 ignores other keywords and
-// 2020-12 does not: they then check more, not less.)
+// olderDrafts are drafts whose validation differs from 2020-12 only in the keywords
+// that modernize rewrites. (Draft 7 ignores other keywords beside a $ref and
+// 2020-12 does not, so such schemas check more, not less.)
 var olderDrafts = []string{
 	"http://json-schema.org/draft-06/schema", "http://json-schema.org/draft-07/schema",
 	"https://json-schema.org/draft/2019-09/schema",
@@ -31,9 +31,9 @@ var olderDrafts = []string{
 
 const draft2020 = "https://json-schema.org/draft/2020-12/schema"
 
-// adaptSchema makes a server's schema one that the node accepts and that
-// accepts the same values, or says why there is none. notes tell what was
-// rewritten.
+// adaptSchema converts a server's schema to one that the node accepts and that
+// accepts the same values. The error says why that is impossible; notes list the
+// changes.
 func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, err error) {
 	if len(doc) > toolschema.MaxBytes {
 		return nil, nil, fmt.Errorf("%d bytes, the limit is %d", len(doc), toolschema.MaxBytes)
@@ -63,7 +63,8 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 
 	delete(root, "$schema")
 	if _, ok := root["$id"].(string); ok {
-		// Nothing can refer to it: only references into the document are allowed.
+		// Nothing can refer to it, because only references within the document are
+		// allowed.
 		delete(root, "$id")
 		notes = append(notes, "$id removed")
 	}
@@ -78,7 +79,7 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 	return adapted, notes, nil
 }
 
-// decodeSchema keeps numbers as they are written.
+// decodeSchema keeps numbers as written.
 func decodeSchema(doc json.RawMessage) (map[string]any, error) {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
@@ -99,7 +100,7 @@ func encodeSchema(root map[string]any) (json.RawMessage, error) {
 	return bytes.TrimSpace(buf.Bytes()), nil
 }
 
-// modernizeRoot reports whether there was anything to rewrite.
+// modernizeRoot reports whether it rewrote anything.
 func modernizeRoot(root map[string]any) (bool, error) {
 	before, err := encodeSchema(root)
 	if err != nil {
@@ -112,8 +113,8 @@ func modernizeRoot(root map[string]any) (bool, error) {
 	return !bytes.Equal(before, after), err
 }
 
-// modernize rewrites the keywords of older drafts, in schema and every schema
-// in it, to those of draft 2020-12 that mean the same.
+// modernize rewrites the keywords of older drafts, in schema and every schema in
+// it, to the equivalent keywords of draft 2020-12.
 func modernize(schema map[string]any) error {
 	if err := eachSchema(schema, modernize); err != nil {
 		return err
@@ -129,7 +130,7 @@ func modernize(schema map[string]any) error {
 		}
 	}
 
-	delete(schema, "additionalItems") // means nothing without a tuple
+	delete(schema, "additionalItems") // has no meaning without a tuple
 	return splitDependencies(schema)
 }
 
@@ -157,8 +158,8 @@ func splitDependencies(schema map[string]any) error {
 	return nil
 }
 
-// eachSchema calls fn for the schemas directly inside schema. A member that is
-// no schema, such as true, is passed over.
+// eachSchema calls fn for the schemas directly inside schema. Members that are not
+// objects, such as true, are skipped.
 func eachSchema(schema map[string]any, fn func(map[string]any) error) error {
 	var inner []any
 	for _, name := range schemaMembers {

@@ -10,10 +10,10 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/message"
 )
 
-// handleMessage takes part in the messages of a node. It answers questions of
-// the form "TOOL INPUT": it gives the tool its input, which is JSON, and passes
-// on what comes back with the evidence for it. "cite SOURCE" claims to know
-// something of that source; of anything else it has no data.
+// handleMessage answers the messages of a node. For a question "TOOL INPUT" it
+// calls the tool with the JSON input and answers with the result and its evidence.
+// For "cite SOURCE" it cites that source as evidence, whether it exists or not. For
+// any other question it reports a gap.
 func handleMessage(_ context.Context, call *agent.Call) (any, error) {
 	var in message.ToolInput
 	if err := call.Decode(&in); err != nil {

@@ -16,22 +16,21 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// ID and Version are what the agent says about itself; the node may launch it
-// under another id.
+// ID and Version identify the agent; the node may launch it under another id.
 const (
 	ID      = "lightwork.reference"
 	Version = "1.0.0"
 )
 
-// ToolNames are the names of its tools.
+// ToolNames are the names of the tools.
 var ToolNames = [...]string{"hello_world", "stream_counter", "sleep", "invalid_input", "large_output", message.Tool, "sign_in"}
 
-// InEveryLanguage are the tools that the reference agents of the other SDKs
-// have too: those of the specification.
+// InEveryLanguage are the tools that the specification requires, and that the
+// reference agents of the other SDKs have too.
 var InEveryLanguage = ToolNames[:5]
 
-// Run serves until ctx ends or the node goes away. The connection comes from
-// the environment that the node sets.
+// Run serves until ctx ends or the node ends the session. The environment set by
+// the node says where to connect.
 func Run(ctx context.Context, log *slog.Logger) error {
 	return agent.Run(ctx, agent.Config{Version: Version, Tools: Tools(), Log: log})
 }

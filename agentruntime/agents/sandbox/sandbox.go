@@ -1,5 +1,5 @@
-// Package sandbox is the built-in agent that runs oa.sandbox_run.v1 jobs: a
-// process of its own, launched by the node, that offers one tool.
+// Package sandbox is the built-in agent for oa.sandbox_run.v1 jobs. The node
+// launches it as a process of its own; it offers one tool.
 package sandbox
 
 import (
@@ -16,46 +16,46 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// What the agent is called, and its one tool.
+// The agent's id and its tool.
 const (
 	ID      = "com.lightwork.sandbox"
 	Version = "1.0.0"
 	Tool    = "sandbox_run"
 )
 
-// Error codes of the tool. A command that fails is no error but a result.
+// Error codes of the tool. A command that fails is not an error but a result.
 const (
 	CodeCannotConfine = "sandbox.cannot_confine"
 	codeBadRequest    = wire.CodeInvalidInput
 	codeDied          = "sandbox.died"
 )
 
-// Config says how the agent's process starts sandboxes.
+// Config configures the agent.
 type Config struct {
-	// Init are the arguments, with the program's name first, that make the
-	// program call sandbox.Init.
+	// Init is the command line, starting with the program's name, of a process that
+	// calls [sandbox.Init].
 	Init []string
-	// Level is how firmly jobs are confined; empty: sandbox.LevelFull.
+	// Level is the level of confinement; empty means sandbox.LevelFull.
 	Level sandbox.Level
-	// CgroupRoot is where cgroups are mounted; empty: /sys/fs/cgroup.
+	// CgroupRoot is the mount point of cgroups; empty means /sys/fs/cgroup.
 	CgroupRoot string
-	// ImageDir is where images are registered; empty: there are none.
+	// ImageDir is the directory of registered images; empty means none.
 	ImageDir string
-	// FetchFrom are the servers that repositories may be fetched from, as in
-	// sandbox.Options; empty: none.
+	// FetchFrom lists the servers from which repositories may be fetched, as in
+	// [sandbox.Options]; empty means none.
 	FetchFrom []string
-	// CAFile and Network are as in sandbox.Options; empty: the host's
-	// authorities only, and no job with the network policy "full".
+	// CAFile and Network are as in [sandbox.Options]; empty means the host's
+	// authorities only, and no jobs with the network policy "full".
 	CAFile  string
 	Network sandbox.Network
-	// Logger writes to the agent's stderr. Nil: nothing is logged.
+	// Logger writes to the agent's stderr. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Main removes what a crashed predecessor left, connects to the node that
-// launched the process (the environment says where) and serves calls until ctx
-// ends or the node says goodbye. It refuses to serve where it cannot confine:
-// the error is then sandbox.ErrCannotConfine.
+// Main removes the remains of a crashed predecessor, connects to the node that
+// launched the process (the environment says where) and serves calls until ctx ends
+// or the node ends the session. If jobs cannot be confined it returns
+// sandbox.ErrCannotConfine.
 func Main(ctx context.Context, cfg Config) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -78,8 +78,8 @@ func Main(ctx context.Context, cfg Config) error {
 	return agent.Run(ctx, agent.Config{ID: ID, Version: Version, Tools: []agent.Tool{tool}, Log: cfg.Logger})
 }
 
-// newTool declares no output schema: the document of the job type demands the
-// provider's key, which only the provider adds and then checks.
+// newTool declares no output schema: that of the job type requires the provider's
+// key, which the provider adds before it checks the result.
 func newTool(opts sandbox.Options) (agent.Tool, error) {
 	schema, ok := schemas.Lookup(string(schemas.SandboxRun))
 	if !ok {
@@ -92,7 +92,7 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 		InputSchema:  schema.InputShape(),
 		Capabilities: []string{"streaming", "cancellation"},
 		SideEffects:  true,
-		// Somebody pays, or a person approved: nothing else runs commands.
+		// A job runs only if somebody pays for it or a person approved it.
 		RequiresDirective: true,
 		Tags:              []string{"sandbox", "shell", "objective"},
 		Handler: func(ctx context.Context, call *agent.Call) (any, error) {
@@ -101,8 +101,9 @@ func newTool(opts sandbox.Options) (agent.Tool, error) {
 	}, nil
 }
 
-// run does one call. Artifacts go below the call's context.project_root, each
-// under the hex SHA-256 of its bytes; without one they are hashed only.
+// run makes one call. Artifacts are written below the call's context.project_root
+// under the hex SHA-256 of their bytes; without a project_root they are only
+// hashed.
 func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts sandbox.Options) (any, error) {
 	req, err := schema.ParseRequest(call.Input)
 	if err != nil {
@@ -117,8 +118,8 @@ func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts san
 	}
 
 	opts.Stream = func(channel, text string) {
-		// A stream that reached its limit, or lost its reader, ends no job: the
-		// digests still cover all of the output.
+		// A stream that reached its limit or lost its reader does not end the job:
+		// the digests still cover the whole output.
 		_ = call.Stream(wire.Channel(channel), text)
 	}
 	result, err := sandbox.Run(ctx, req.Value.(*schemas.SandboxRunRequest), opts)
@@ -126,8 +127,8 @@ func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts san
 		return nil, failure(err)
 	}
 
-	// Stopped by the caller, and not by a limit of the request: that is the end
-	// of the call, and no result of the job.
+	// The caller stopped the call, not a limit of the request. That ends the call
+	// without a result.
 	if ctx.Err() != nil && (result.Status == schemas.StatusCancelled || result.Status == schemas.StatusTimeout) {
 		return nil, context.Cause(ctx)
 	}
@@ -146,7 +147,7 @@ func artifactDir(root string) (string, error) {
 	return root, nil
 }
 
-// failure names whose fault it is; the caller decides on that who pays.
+// failure says whose fault it is, which determines who pays.
 func failure(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrRequest):

@@ -10,15 +10,15 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// builtin does jobs without a model.
+// builtin does jobs without a language model.
 type builtin struct {
-	// slots bounds how many jobs are under way, since each may take some
-	// hundred megabytes and all of a processor; others wait.
+	// slots bounds the number of concurrent jobs; further jobs wait. Each may need
+	// some hundred megabytes and a whole processor.
 	slots chan struct{}
 }
 
-// wait returns when a slot is free. A job once begun is not interrupted: it
-// takes a second at most.
+// wait waits for a slot. A running job is not interrupted: it takes a second at
+// most.
 func (b builtin) wait(ctx context.Context) (release func(), err error) {
 	select {
 	case b.slots <- struct{}{}:

@@ -10,7 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// chatInput is what the chat tool takes.
+// chatInput is the input of the chat tool.
 type chatInput struct {
 	Prompt      string   `json:"prompt"`
 	System      string   `json:"system,omitempty"`
@@ -20,14 +20,14 @@ type chatInput struct {
 	Seed        *int64   `json:"seed,omitempty"`
 }
 
-// chatOutput is what it returns. The text has been streamed on stdout, too.
+// chatOutput is its output. The text is also streamed on stdout.
 type chatOutput struct {
 	Text         string         `json:"text"`
 	FinishReason string         `json:"finish_reason"` // "length" if it was cut
 	Provenance   chatProvenance `json:"provenance"`
 }
 
-// chatProvenance says which model answered and how it was asked.
+// chatProvenance names the model and its settings.
 type chatProvenance struct {
 	ModelID  string          `json:"model_id"`
 	Tokens   *schemas.Tokens `json:"tokens,omitempty"`
@@ -76,8 +76,8 @@ func (e *endpoint) chat(ctx context.Context, call *agent.Call) (any, error) {
 		return nil, agent.Fail(wire.CodeInvalidInput, err.Error())
 	}
 	resp, err := e.client.Chat(ctx, ask, func(text string) {
-		// A stream at its limit, or without a reader, ends no call: the result
-		// has all of the text.
+		// A stream that reached its limit or lost its reader does not end the call:
+		// the result has the whole text.
 		_ = call.Stream(wire.Stdout, text)
 	})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// completeTool is one question of an agent that thinks: a chat.Request in, a
-// chat.Response out. This process has the key, and the network.
+// completeTool makes one request to the model for a thinking agent: a chat.Request
+// in, a chat.Response out. Only this process has the key and the network access.
 func (e *endpoint) completeTool() agent.Tool {
 	return agent.Tool{
 		Name:              ToolComplete,

@@ -9,8 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// generateTool is chat as a job type: what it puts out is a result that can be
-// sold.
+// generateTool offers chat as a job type, whose result can be sold.
 func (e *endpoint) generateTool() (agent.Tool, error) {
 	tool, err := newTool(schemas.TextGeneration, nil)
 	if err != nil {

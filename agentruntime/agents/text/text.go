@@ -1,8 +1,7 @@
-// Package text is the built-in agent of the jobs on text: analysis of code
-// chunks, ranking, embeddings and chat. With an endpoint a language model does
-// them; what no model is configured for is done by package analysis, which
-// names itself in the results. One never stands in for the other: a model that
-// fails is an error.
+// Package text is the built-in agent for jobs on text: analysis of code chunks,
+// ranking, embeddings and chat. Jobs for which a language model is configured go to
+// its endpoint, the others to package analysis, which names itself in the results.
+// Neither stands in for the other: if the model fails, so does the job.
 package text
 
 import (
@@ -20,8 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// What the agent is called, and its tools. It offers chat only with a model
-// that chats.
+// The agent's id and its tools. Chat is offered only with a chat model.
 const (
 	ID      = "com.lightwork.text"
 	Version = "1.0.0"
@@ -34,25 +32,25 @@ const (
 	ToolComplete  = "complete"
 )
 
-// Config says with what the agent works.
+// Config configures the agent.
 type Config struct {
-	// Endpoint is where language models are asked. Nil: nowhere.
+	// Endpoint is the language model endpoint; nil means none.
 	Endpoint *EndpointConfig
-	// Logger writes to the agent's stderr. Nil: nothing is logged.
+	// Logger writes to the agent's stderr. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// EndpointConfig names an endpoint and the models it is asked for.
+// EndpointConfig describes an endpoint and its models.
 type EndpointConfig struct {
-	// Client says how to reach the endpoint. Its Model analyses, ranks and
-	// chats; empty: the built-in programs analyse and rank, and nothing chats.
+	// Client says how to reach the endpoint. Its Model analyses, ranks and chats;
+	// if it is empty, the built-in programs analyse and rank, and there is no chat.
 	Client model.Config
-	// EmbedModel embeds; empty: the built-in program does.
+	// EmbedModel computes embeddings; if it is empty, the built-in program does.
 	EmbedModel string
 }
 
-// Main connects to the node that launched the process (the environment says
-// where) and serves calls until ctx ends or the node says goodbye.
+// Main connects to the node that launched the process (the environment says where)
+// and serves calls until ctx ends or the node ends the session.
 func Main(ctx context.Context, cfg Config) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -65,7 +63,8 @@ func Main(ctx context.Context, cfg Config) error {
 	return agent.Run(ctx, agent.Config{ID: ID, Version: Version, Tools: tools, Log: cfg.Logger})
 }
 
-// Tools are the names of the tools that an agent of this configuration offers.
+// Tools returns the names of the tools that an agent with this configuration
+// offers.
 func Tools(cfg *EndpointConfig) []string {
 	names := []string{ToolCodeChunk, ToolRerank, ToolEmbedding}
 	if cfg != nil && cfg.Client.Model != "" {
@@ -74,13 +73,13 @@ func Tools(cfg *EndpointConfig) []string {
 	return names
 }
 
-// AsksModel reports whether a tool of an agent of this configuration asks the
-// language model. One that embeds asks a model that does not think.
+// AsksModel reports whether a tool of an agent with this configuration asks the
+// language model. Embedding models do not count.
 func AsksModel(cfg *EndpointConfig, tool string) bool {
 	return tool != ToolEmbedding && cfg != nil && cfg.Client.Model != "" && slices.Contains(Tools(cfg), tool)
 }
 
-// newTools also returns what drops the endpoint's connections.
+// newTools also returns a function that closes the endpoint's connections.
 func newTools(cfg Config) ([]agent.Tool, func(), error) {
 	local := builtin{slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	analyse, rank, embed := local.analyse, local.rank, local.embed
@@ -125,7 +124,7 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 			return nil, nil, err
 		}
 		tool.Name, tool.Description, tool.Tags = t.name, t.about, []string{"text", t.tag}
-		// Somebody pays the endpoint: nothing is asked without a directive.
+		// The endpoint costs money, so every call needs a directive.
 		tool.RequiresDirective = t.paid
 		tools = append(tools, tool)
 	}
@@ -141,12 +140,12 @@ func newTools(cfg Config) ([]agent.Tool, func(), error) {
 	return tools, closeClient, nil
 }
 
-// job does one request of a job type and returns its result, a pointer to one
-// of the structs of package schemas. The provider's key is left out.
+// job does one request of a job type. Its result is a pointer to a struct of
+// package schemas, without the provider's key.
 type job func(ctx context.Context, s *schemas.Schema, req *schemas.Request) (any, error)
 
-// newTool declares no output schema: the document of the job type demands the
-// provider's key, which only the provider adds and then checks.
+// newTool declares no output schema: that of the job type requires the provider's
+// key, which the provider adds before it checks the result.
 func newTool(id schemas.ID, do job) (agent.Tool, error) {
 	s, ok := schemas.Lookup(string(id))
 	if !ok {
@@ -155,7 +154,7 @@ func newTool(id schemas.ID, do job) (agent.Tool, error) {
 
 	return agent.Tool{
 		InputSchema: s.InputSchema(),
-		// Nothing is streamed: a result is whole or none.
+		// Results are not streamed.
 		Capabilities: []string{"cancellation"},
 		Handler: func(ctx context.Context, call *agent.Call) (any, error) {
 			req, err := s.ParseRequest(call.Input)
@@ -171,7 +170,7 @@ func newTool(id schemas.ID, do job) (agent.Tool, error) {
 	}, nil
 }
 
-// without takes a member out of an object.
+// without removes a member from an object.
 func without(doc json.RawMessage, member string) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(doc, &members); err != nil {
@@ -181,8 +180,8 @@ func without(doc json.RawMessage, member string) (json.RawMessage, error) {
 	return json.Marshal(members)
 }
 
-// withoutKey encodes a result without the provider's key, which the agent does
-// not know.
+// withoutKey encodes a result without the provider's key, which the agent does not
+// know.
 func withoutKey(result any) (json.RawMessage, error) {
 	doc, err := json.Marshal(result)
 	if err != nil {

@@ -17,14 +17,14 @@ var (
 	errWorkerGone = errors.New("wasmhost: the worker ended")
 )
 
-// pool holds the workers. Busy and idle ones together are at most as many as
-// there are slots.
+// pool holds the workers. There are never more busy and idle workers together than
+// slots.
 type pool struct {
 	cfg   *Config
 	slots chan struct{} // one per busy worker
 
 	mu     sync.Mutex
-	idle   []*worker // the one that was used last is at the end
+	idle   []*worker // most recently used last
 	closed bool
 }
 
@@ -32,8 +32,8 @@ func newPool(cfg *Config) *pool {
 	return &pool{cfg: cfg, slots: make(chan struct{}, cfg.Workers)}
 }
 
-// close ends the idle workers, and those in use as their calls end. It returns
-// when no worker is left.
+// close stops the idle workers, and busy ones when their calls end. It returns when
+// no worker is left.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -48,7 +48,7 @@ func (p *pool) close() {
 	}
 }
 
-// greet starts a worker for the tool and returns what it says of itself.
+// greet starts a worker for the tool and returns its description of the tool.
 func (p *pool) greet(ctx context.Context, tool *wasm.Tool) (ready, error) {
 	w, err := p.take(ctx, tool)
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *pool) greet(ctx context.Context, tool *wasm.Tool) (ready, error) {
 	return w.ready, nil
 }
 
-// call runs one call of the tool. It ends when ctx does.
+// call makes one call of the tool. It ends when ctx does.
 func (p *pool) call(ctx context.Context, tool *wasm.Tool, input json.RawMessage) (json.RawMessage, error) {
 	w, err := p.take(ctx, tool)
 	if err != nil {
@@ -75,7 +75,7 @@ func (p *pool) call(ctx context.Context, tool *wasm.Tool, input json.RawMessage)
 	}
 
 	var r reply
-	err = json.Unmarshal(doc, &r) // copies: the frame is the worker's
+	err = json.Unmarshal(doc, &r) // json.Unmarshal copies the frame, which belongs to the worker
 	p.put(w)
 
 	switch {
@@ -88,7 +88,7 @@ func (p *pool) call(ctx context.Context, tool *wasm.Tool, input json.RawMessage)
 	return r.Output, nil
 }
 
-// take waits for a slot and gives an idle worker of the tool, or a new one.
+// take waits for a slot and returns an idle worker of the tool, or a new one.
 func (p *pool) take(ctx context.Context, tool *wasm.Tool) (*worker, error) {
 	select {
 	case p.slots <- struct{}{}:
@@ -111,8 +111,8 @@ func (p *pool) take(ctx context.Context, tool *wasm.Tool) (*worker, error) {
 	return w, nil
 }
 
-// reuse takes an idle worker of the tool; if there is none, it makes room for
-// a new one. What is surplus has to be stopped.
+// reuse returns an idle worker of the tool. If there is none, it makes room for a
+// new one; the caller must stop the surplus workers.
 func (p *pool) reuse(tool *wasm.Tool) (found *worker, surplus []*worker) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *pool) reuse(tool *wasm.Tool) (found *worker, surplus []*worker) {
 	return nil, surplus
 }
 
-// put gives a worker back that can take another call.
+// put returns a worker that can take another call.
 func (p *pool) put(w *worker) {
 	p.mu.Lock()
 	closed := p.closed
@@ -150,7 +150,7 @@ func (p *pool) put(w *worker) {
 	<-p.slots
 }
 
-// discard ends a worker whose call went wrong.
+// discard stops a worker whose call failed.
 func (p *pool) discard(w *worker) {
 	w.stop()
 	<-p.slots

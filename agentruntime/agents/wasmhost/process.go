@@ -14,20 +14,19 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 )
 
-// worker is a running worker process as the host sees it. One goroutine at a
-// time uses it.
+// worker is a worker process from the host's side. One goroutine at a time uses it.
 type worker struct {
 	tool    *wasm.Tool
 	cmd     *exec.Cmd
 	in, out *os.File // the host's ends
 	frames  *frame.Reader
-	exited  chan struct{} // closed when it is reaped
+	exited  chan struct{} // closed when the process has been reaped
 	kill    sync.Once
 	ready   ready
 }
 
-// startWorker starts a worker for the tool and waits until it can take calls.
-// The end of ctx ends it while it starts.
+// startWorker starts a worker for the tool and waits until it is ready for calls.
+// The end of ctx stops it during the start.
 func startWorker(ctx context.Context, cfg *Config, tool *wasm.Tool) (*worker, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
@@ -38,8 +37,8 @@ func startWorker(ctx context.Context, cfg *Config, tool *wasm.Tool) (*worker, er
 	}
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 
-	// Nothing else: no token, no path. A worker that runs out of memory says so
-	// in one line.
+	// The environment holds nothing else: no token, no path. Without a traceback,
+	// running out of memory is reported in one line.
 	cmd.Env = []string{workerEnv + "=" + string(doc), "GOTRACEBACK=none"}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -61,7 +60,7 @@ func startWorker(ctx context.Context, cfg *Config, tool *wasm.Tool) (*worker, er
 	return w, nil
 }
 
-// launch starts the process with a pipe each way.
+// launch starts the process with a pipe in each direction.
 func (w *worker) launch() error {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -88,9 +87,8 @@ func (w *worker) launch() error {
 	return nil
 }
 
-// run owns the process from its start until it is reaped. The parent-death
-// signal is sent when the thread that started the process ends, so that thread
-// is kept.
+// run owns the process from its start until it is reaped. The parent-death signal
+// is sent when the thread that started the process ends, so that thread is kept.
 func (w *worker) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -99,13 +97,13 @@ func (w *worker) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = w.cmd.Wait() // how it ended tells nothing that its pipe does not
+	_ = w.cmd.Wait() // how it ended shows on its pipe
 	close(w.exited)
 }
 
-// exchange sends a frame, unless it is nil, and returns the next one from the
-// worker. When ctx ends first, the worker is killed; then, as after any other
-// error, it can only be stopped.
+// exchange sends a frame, unless it is nil, and returns the worker's next one. If
+// ctx ends first, the worker is killed. After any error the worker can only be
+// stopped.
 func (w *worker) exchange(ctx context.Context, doc []byte) ([]byte, error) {
 	unwatch := context.AfterFunc(ctx, w.end)
 	var err error
@@ -129,7 +127,7 @@ func (w *worker) exchange(ctx context.Context, doc []byte) ([]byte, error) {
 // end kills the process.
 func (w *worker) end() { w.kill.Do(func() { _ = w.cmd.Process.Kill() }) }
 
-// stop kills the process, waits for its end and frees what it had.
+// stop kills the process, waits for it and releases its resources.
 func (w *worker) stop() {
 	w.end()
 	<-w.exited
@@ -137,7 +135,7 @@ func (w *worker) stop() {
 	w.out.Close()
 }
 
-// gone reports whether the process has ended by itself.
+// gone reports whether the process has ended.
 func (w *worker) gone() bool {
 	select {
 	case <-w.exited:

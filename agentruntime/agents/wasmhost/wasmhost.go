@@ -1,20 +1,18 @@
-// Package wasmhost is the agent that offers WebAssembly tools: every folder in
-// its directory is a tool as package wasm describes it.
+// Package wasmhost is the agent that offers WebAssembly tools: every folder in its
+// directory is a tool as described in package wasm.
 //
 // # Why there are workers
 //
-// The agent's own process never runs a module. Calls run in worker processes,
-// each of which holds one tool and does one call at a time; a call that ends
-// late or is canceled ends with its worker, by SIGKILL, and no other call
-// notices (K-43). Interrupting a module inside a process was measured at 16 to 33 times
-// the run time of a tight loop, and without it a module that loops stops
-// the process's garbage collection, and with that its heartbeats. A worker is
-// also a second wall around the module (AP-13.3.2), and the kernel caps its
-// memory.
+// The agent's own process never runs a module. Calls run in worker processes, each
+// of which holds one tool and makes one call at a time. A call that is late or
+// canceled is ended by killing its worker, without effect on other calls (K-43).
+// Making modules interruptible inside a process was measured to slow a tight loop
+// down 16 to 33 times; without that, a looping module blocks the garbage collector
+// of its process and thereby the heartbeats. A worker is also a second barrier
+// around the module (AP-13.3.2), and the kernel limits its memory.
 //
-// Workers are kept between calls; every call gets a fresh instance all the same
-// (K-8). A call that has to start a worker first pays a few tens of
-// milliseconds.
+// Workers are kept between calls, but every call gets a new instance of the module
+// (K-8). A call that has to start a worker takes a few tens of milliseconds longer.
 package wasmhost
 
 import (
@@ -34,8 +32,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 )
 
-// ID and Version are what the agent says about itself; the node may launch it
-// under another id.
+// ID and Version identify the agent; the node may launch it under another id.
 const (
 	ID      = "lightwork.wasm"
 	Version = "1.0.0"
@@ -45,12 +42,12 @@ const (
 	defaultWorkers = 4
 	maxTools       = 200
 
-	// prepareTime bounds the first start of all workers, above all the
+	// prepareTime bounds the first start of all workers, most of which is
 	// compilation. The node waits 10 s for the registration (OSX-3).
 	prepareTime = 8 * time.Second
 )
 
-// ErrNoTools means that the directory holds no folder of a tool.
+// ErrNoTools means that the directory contains no folder of a tool.
 var ErrNoTools = errors.New("wasmhost: no tools")
 
 // Config describes the agent.
@@ -59,18 +56,18 @@ type Config struct {
 	// whose names start with a dot or that hold neither a module nor a WIT file,
 	// such as StateDir.
 	Dir string
-	// StateDir holds compiled modules and the key-value stores. It is made, with
-	// mode 0700, if it is missing. "" is "state" in the working directory, which
-	// the node makes the agent's folder.
+	// StateDir holds compiled modules and the key-value stores. It is created with
+	// mode 0700 if it is missing. "" means "state" in the working directory, which
+	// is the agent's folder.
 	StateDir string
-	// Workers is how many worker processes there are at most, and so how many
-	// calls run at a time; others wait for their turn. 0 means 4.
+	// Workers is the maximum number of worker processes, and so of concurrent
+	// calls; further calls wait. 0 means 4.
 	Workers int
-	// Command starts a program that calls Main. Nil is this program with its
-	// own arguments.
+	// Command starts a program that calls Main. Nil means this program with its
+	// arguments.
 	Command []string
 
-	Log *slog.Logger // nil discards
+	Log *slog.Logger // nil: nothing is logged
 }
 
 func (c *Config) fill() error {
@@ -106,10 +103,10 @@ func (c *Config) fill() error {
 	return nil
 }
 
-// Main serves until ctx ends or the node goes away. The connection comes from
-// the environment that the node sets. A tool that cannot be offered, for
-// example because its module imports what its WIT does not declare, keeps the
-// agent from starting. In a worker, Main is the worker.
+// Main serves until ctx ends or the node ends the session. The environment set by
+// the node says where to connect. A tool that cannot be offered, for example
+// because its module has imports that its WIT does not declare, is an error. In a
+// worker process, Main runs the worker.
 func Main(ctx context.Context, cfg Config) error {
 	if job := os.Getenv(workerEnv); job != "" {
 		return work(ctx, job, os.Stdin, os.Stdout, os.Stderr)
@@ -118,8 +115,8 @@ func Main(ctx context.Context, cfg Config) error {
 		return err
 	}
 
-	// A granted directory must not lead to this process's first environment,
-	// which has the session token.
+	// A directory granted to a tool must not lead to this process's initial
+	// environment, which has the session token.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hide the environment: %w", err)
 	}
@@ -138,7 +135,7 @@ func Main(ctx context.Context, cfg Config) error {
 	return agent.Run(ctx, agent.Config{Version: Version, Tools: offers, Log: cfg.Log})
 }
 
-// load reads all tools.
+// load loads all tools.
 func load(dir string) ([]*wasm.Tool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -170,8 +167,8 @@ func load(dir string) ([]*wasm.Tool, error) {
 	return tools, nil
 }
 
-// isTool reports a folder that is meant to be a tool: it holds a module or its
-// WIT file. With one of them alone it is a tool that cannot be loaded.
+// isTool reports whether a folder is meant to be a tool: it contains a module or a
+// WIT file. A folder with only one of the two cannot be loaded.
 func isTool(dir string) bool {
 	for _, name := range []string{wasm.ModuleFile, wasm.WITFile} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
@@ -181,7 +178,8 @@ func isTool(dir string) bool {
 	return false
 }
 
-// offer starts every tool once, which compiles its module, and describes it.
+// offer starts every tool once, which compiles its module, and returns the agent's
+// tools.
 func (p *pool) offer(ctx context.Context, tools []*wasm.Tool) ([]agent.Tool, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, prepareTime,
 		fmt.Errorf("wasmhost: the tools took more than %s to compile; a start continues where the last one ended", prepareTime))

@@ -15,20 +15,20 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
-// workerEnv makes Main a worker; it holds a job as JSON.
+// workerEnv is the variable that makes Main a worker; it holds a job as JSON.
 const workerEnv = "LIGHTWORK_WASM_WORKER"
 
-// job is what a worker is started for.
+// job tells a worker which tool to load.
 type job struct {
 	Tool   string `json:"tool"`   // folder
-	Digest string `json:"digest"` // what the folder held when it was offered
+	Digest string `json:"digest"` // of the folder's contents when the tool was offered
 	State  string `json:"state"`
 }
 
 // A worker first sends one ready, then reads inputs and answers each with one
-// reply. All are frames (package frame).
+// reply. All messages are frames (package frame).
 
-// ready tells that a worker can take calls, or why not.
+// ready says that a worker can take calls, or why not.
 type ready struct {
 	Error       string `json:"error,omitzero"`
 	Description string `json:"description,omitzero"` // from get-metadata
@@ -41,11 +41,11 @@ type reply struct {
 	Message string          `json:"message,omitzero"`
 }
 
-// workerBytes is the memory that a worker may have besides its module's: for
-// the program, the Go runtime and the compiler.
+// workerBytes is the memory that a worker may use besides its module's: for the
+// program, the Go runtime and the compiler.
 const workerBytes = 768 << 20
 
-// work is a worker's life. It ends when its input does.
+// work runs a worker until its input ends.
 func work(ctx context.Context, doc string, in io.Reader, out, stderr io.Writer) error {
 	r, meta, err := start(ctx, doc, stderr)
 	first := ready{Description: wire.SafeText(meta.Description)}
@@ -88,8 +88,8 @@ func start(ctx context.Context, doc string, stderr io.Writer) (*wasm.Runner, was
 		return nil, wasm.Metadata{}, fmt.Errorf("wasmhost: tool %s has changed since it was offered: restart the agent", tool.Name)
 	}
 
-	// A memory that grows is copied, and its old copies wait for the collector.
-	// RLIMIT_DATA, unlike RLIMIT_AS, leaves out what is only reserved.
+	// A growing memory is copied, and old copies wait for the garbage collector.
+	// RLIMIT_DATA, unlike RLIMIT_AS, does not count memory that is only reserved.
 	limit := workerBytes + 3*uint64(tool.Settings.Limits.MemoryPages)<<16
 	if err := unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return nil, wasm.Metadata{}, fmt.Errorf("limit memory: %w", err)
@@ -105,7 +105,7 @@ func start(ctx context.Context, doc string, stderr io.Writer) (*wasm.Runner, was
 	return r, meta, nil
 }
 
-// outcome gives every way in which a call can end its code.
+// outcome returns a distinct code for every way in which a call can end.
 func outcome(output json.RawMessage, err error) reply {
 	var failure *wasm.Failure
 	code, message := wire.CodeFailed, ""
@@ -126,7 +126,7 @@ func outcome(output json.RawMessage, err error) reply {
 }
 
 func send(w io.Writer, v any) error {
-	doc, err := jsonv2.Marshal(v) // the old one makes six bytes of each "<"
+	doc, err := jsonv2.Marshal(v) // encoding/json writes six bytes for each "<"
 	if err != nil {
 		return fmt.Errorf("marshal frame: %w", err)
 	}
