@@ -65,8 +65,7 @@ func original(d document) float64 {
 	return *d.OriginalScore
 }
 
-// query returns the distinct terms of a task in their order, and how many words
-// it has.
+// query returns the distinct terms of a task in order, and the number of its words.
 func query(task string) ([]word, int) {
 	list := words(task)
 	var terms, function []word
@@ -88,7 +87,7 @@ func query(task string) ([]word, int) {
 	return terms, len(list)
 }
 
-// newDocument counts the terms in a candidate and returns how many words it has.
+// newDocument counts the terms in a candidate and also returns its number of words.
 func newDocument(c *schemas.Candidate, terms []word) (document, int) {
 	d := document{Candidate: c, count: map[string]int{}}
 	for _, t := range terms {

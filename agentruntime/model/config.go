@@ -24,7 +24,7 @@ type Config struct {
 	// KeyEnv names an environment variable with the key. At most one may be set;
 	// without either, no key is sent.
 	KeyFile, KeyEnv string
-	// Model is what to ask where a request names no model.
+	// Model is the model for requests that name none.
 	Model string
 	// FirstByte bounds the wait until a streamed answer begins (default 2 min),
 	// Idle the wait for each next line (default 1 min), and Total one question with

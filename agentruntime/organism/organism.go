@@ -45,7 +45,7 @@ type Listener struct {
 	Usage string
 	// Peers are the listeners it may send to.
 	Peers []string
-	// Ports are what it needs of the network.
+	// Ports are the network ports that it needs.
 	Ports []int
 	// Agent configures a listener that thinks.
 	Agent *thinker.Agent
