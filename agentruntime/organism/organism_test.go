@@ -130,7 +130,7 @@ func TestMistakes(t *testing.T) {
 		{"no model", "model: haiku", "model: ''", "model: is missing"},
 		{"agent without block", "handler: com.example.files/grep", "handler: agent", "needs an agent block"},
 		{"unknown peer", "peers: [file-read, grep]", "peers: [file-read, curl]", `peers[1]: there is no listener "curl"`},
-		{"tool to the model", "    ports: [443]", "    peers: [model]", "only agents reach the model"},
+		{"tool to the model", "    ports: [443]", "    peers: [model]", "without naming it as a peer"},
 		{"port", "ports: [443]", "ports: [0]", "0 is not a port"},
 		{"port outside the profile", "network: [443]", "network: [80]", "grep needs port 443"},
 		{"every listener", "listeners: [file-read]\n", "listeners: all\n", "wildcards are not allowed"},

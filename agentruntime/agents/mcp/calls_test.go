@@ -68,7 +68,7 @@ func TestBadResults(t *testing.T) {
 		{"raw", `{"content":[{"type":"text"}]}`, wire.CodeInvalidOutput, ""},
 		{"raw", `{"content":7}`, wire.CodeInvalidOutput, ""},
 		{"raw", `[]`, wire.CodeInvalidOutput, ""},
-		{"raw", `{"resultType":"input_required","content":[]}`, wire.CodeFailed, "neither"},
+		{"raw", `{"resultType":"input_required","content":[]}`, wire.CodeFailed, "does not provide"},
 	} {
 		e := n.failure(t, tt.tool, `{"result":`+tt.result+`}`)
 		if e.Code != tt.code || !strings.Contains(e.Message, tt.message) || e.Retryable {
