@@ -107,7 +107,7 @@ func contradict(a, b float64) bool {
 // violation is an entry of the violation log (YEX-6).
 type violation struct {
 	Timestamp time.Time `json:"timestamp"`
-	AgentID   string    `json:"agentId"` // who broke it
+	AgentID   string    `json:"agentId"` // the agent at fault
 	Law       Law       `json:"lawViolated"`
 	Severity  Severity  `json:"severity"`
 	Action    string    `json:"action"` // blocked, flagged or corrected

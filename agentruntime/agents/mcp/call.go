@@ -27,7 +27,7 @@ const (
 type running struct {
 	token   string
 	notes   chan note // closed, with the host's lock held, when the call ends
-	dropped int       // owned by the host's lock
+	dropped int       // guarded by the host's lock
 }
 
 // note is a notification that waits for the call's stream.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// drainLimit is how long calls that run when the tools change may go on.
+	// drainLimit is how long running calls may continue when the tools change.
 	drainLimit = 30 * time.Second
 	// settle is how long the results of ended calls may take to reach the node: the
 	// session does not report that it has sent them, and its end discards unsent

@@ -1,5 +1,5 @@
-// Package reference is the reference agent: seven small tools that show what
-// an agent of the runtime protocol does, and that tests of the runtime use.
+// Package reference is the reference agent. Its seven small tools show the features
+// of the runtime protocol and serve the tests of the runtime.
 package reference
 
 import (
@@ -104,7 +104,7 @@ func Tools() []agent.Tool {
 	}
 }
 
-// schema makes an object schema that allows nothing but the given properties.
+// schema returns an object schema that allows only the given properties.
 func schema(properties string, required ...string) json.RawMessage {
 	quoted := make([]string, len(required))
 	for i, name := range required {
@@ -195,13 +195,13 @@ func largeOutput(_ context.Context, call *agent.Call) (any, error) {
 	return map[string]any{"path": f.Name(), "bytes": in.Bytes}, nil
 }
 
-// signIn gives a session that is made of the PIN, so that who looks can see
-// that it arrived.
+// signIn derives the session from the PIN, so that a test can see that the PIN
+// arrived.
 func signIn(_ context.Context, call *agent.Call) (any, error) {
 	var in struct{ User, PIN string }
 	if err := call.Decode(&in); err != nil {
 		return nil, err
 	}
-	slog.Info("signing in", "user", in.User, "with", in.PIN) // as a careless agent would
+	slog.Info("signing in", "user", in.User, "with", in.PIN) // a deliberate mistake: the runtime must mask the PIN
 	return map[string]string{"user": in.User, "session": "session-of-" + in.PIN}, nil
 }

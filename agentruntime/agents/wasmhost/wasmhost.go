@@ -52,8 +52,8 @@ var ErrNoTools = errors.New("wasmhost: no tools")
 
 // Config describes the agent.
 type Config struct {
-	// Dir holds one folder per tool. Files are passed over, and so are folders
-	// whose names start with a dot or that hold neither a module nor a WIT file,
+	// Dir holds one folder for each tool. Files are ignored, and so are folders
+	// whose names start with a dot or that contain neither a module nor a WIT file,
 	// such as StateDir.
 	Dir string
 	// StateDir holds compiled modules and the key-value stores. It is created with
