@@ -127,18 +127,3 @@ func TestKinds(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParse(f *testing.F) {
-	for _, doc := range samples() {
-		_, content, err := Encode(doc)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(content)
-	}
-	f.Fuzz(func(_ *testing.T, content string) {
-		for _, doc := range []Document{&AgentProfile{}, &AgentState{}, &TickRequest{}, &TickResult{}, &TrajectorySession{}, &TrajectoryEvent{}} {
-			_ = Parse([][]string{{"d", "x"}}, content, doc) // it returns
-		}
-	})
-}

@@ -71,3 +71,37 @@ func TestEveryDomainHasAKind(t *testing.T) {
 		}
 	}
 }
+
+// TestSigners: a key is asked for exactly the kinds that its side signs, each once, and
+// whoever changes a list changes no other's.
+func TestSigners(t *testing.T) {
+	for side, c := range map[string]struct {
+		list  func() []int
+		signs func(kinds.Event) bool
+	}{
+		"buyer":    {kinds.SignedByBuyer, func(e kinds.Event) bool { return e.Buyer }},
+		"provider": {kinds.SignedByProvider, func(e kinds.Event) bool { return e.Provider }},
+	} {
+		list := c.list()
+		for _, e := range kinds.Table() {
+			n := 0
+			for _, kind := range list {
+				if kind == e.Kind {
+					n++
+				}
+			}
+			if want := map[bool]int{true: 1}[c.signs(e)]; n != want {
+				t.Errorf("kind %d is %d times in the list of the %s, want %d", e.Kind, n, side, want)
+			}
+		}
+		list[0] = -1
+		kinds.Table()[0].Kind = -1
+		if slices.Contains(c.list(), -1) {
+			t.Errorf("the list of the %s is not its caller's own", side)
+		}
+	}
+
+	if slices.Contains(kinds.SignedByBuyer(), kinds.Receipt) || slices.Contains(kinds.SignedByProvider(), kinds.Acceptance) {
+		t.Error("a side signs what the other has to")
+	}
+}
