@@ -256,7 +256,7 @@ const (
 // that are named themselves.
 var tested = []string{
 	"hashing", "schemas", "replay", "receipts", "relay", "provider", "buyer", "payments", "lifecycle", "market",
-	"agentruntime", "internal/cli", "internal/store", "cmd",
+	"agentruntime", "internal/cli", "internal/node/keys", "internal/store", "cmd",
 }
 
 // over has, by measure and room, what is over its bound today.
@@ -272,11 +272,6 @@ var over = map[string]int{
 	"methods of the interface provider.Store": 23,
 
 	"pairs of files": 566,
-
-	"per cent of tests missing of cmd":       6,
-	"per cent of tests missing of lifecycle": 26,
-	"per cent of tests missing of market":    28,
-	"per cent of tests missing of replay":    24,
 }
 
 func below(room, root string) bool { return room == root || strings.HasPrefix(room, root+"/") }
