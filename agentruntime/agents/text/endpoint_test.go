@@ -46,7 +46,7 @@ func TestModelAnswers(t *testing.T) {
 		"repaired": {
 			schemas.CodeChunkAnalysis, ToolCodeChunk, chunkJob,
 			[]string{"Sure! Here it is: {", strings.Replace(goodChunk, `"line":4`, `"line":40`, 1), goodChunk},
-			[]string{"no JSON", "symbols[0].line: is outside the chunk"},
+			[]string{"not JSON", "symbols[0].line: is outside the chunk"},
 		},
 		"provenance": {
 			schemas.RetrievalRerank, ToolRerank, rerankJob,
