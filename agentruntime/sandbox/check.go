@@ -131,13 +131,13 @@ func checkNamespaces(level, least Level, failed map[Level]error) Feature {
 func checkLevel(level, least Level, failed map[Level]error) Feature {
 	f := Feature{Name: "confinement", OK: level != "", Detail: fmt.Sprintf("level %s", level)}
 	if !f.OK {
-		f.Detail = fmt.Sprintf("no job runs: level %s is asked for, and it does not work here", least)
-		f.Fix = "mend what is missing above"
+		f.Detail = fmt.Sprintf("no jobs can run: level %s is required and does not work here", least)
+		f.Fix = "fix the features above"
 		if err := failed[LevelLandlock]; err != nil {
 			f.Detail += ": " + err.Error()
 		}
 		if least != LevelLandlock {
-			f.Fix += ", or accept less: sandbox.least_confinement"
+			f.Fix += ", or allow a lower level in sandbox.least_confinement"
 		}
 		return f
 	}

@@ -73,11 +73,11 @@ func (g *guardedProgram) begin(order guard.Order, timeout time.Duration) error {
 
 	doc, err = frame.NewReader(g.control, guard.MaxMessage).Next()
 	if err != nil {
-		return fmt.Errorf("the guard did not answer: %w", err)
+		return fmt.Errorf("no answer from the guard: %w", err)
 	}
 	var report guard.Report
 	if err := json.Unmarshal(doc, &report); err != nil || report.Error == "" && report.PID <= 1 {
-		return errors.New("the guard did not answer as it should")
+		return errors.New("the guard's answer is malformed")
 	}
 	if report.Error != "" {
 		return errors.New(report.Error)

@@ -44,7 +44,7 @@ func Init() int {
 	runtime.LockOSThread()
 	guarded := os.Getenv(guardedEnv) != ""
 	if os.Getpid() != 1 && !guarded {
-		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init is started by the sandbox agent only")
+		fmt.Fprintln(os.Stderr, "lightwork: sandbox-init can only be started by the sandbox agent")
 		return 2
 	}
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {

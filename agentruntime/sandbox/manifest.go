@@ -163,7 +163,7 @@ func hashFile(path string) (hashing.Digest, error) {
 		return hashing.Digest{}, err
 	}
 	if !info.Mode().IsRegular() || info.Mode()&0o111 == 0 && !strings.Contains(path, "libc") || info.Size() > maxToolBytes {
-		return hashing.Digest{}, errors.New("no program")
+		return hashing.Digest{}, errors.New("not an executable file")
 	}
 
 	sum := sha256.New()

@@ -137,7 +137,7 @@ func withdraw(p *plan) (walls, error) {
 		return walls{}, err
 	}
 	if abi == 0 {
-		return walls{}, errors.New("this kernel has no Landlock, or has it switched off")
+		return walls{}, errors.New("this kernel has no Landlock, or it is disabled")
 	}
 
 	return walls{Landlock: abi}, filterSyscalls(p.Level, kin)

@@ -121,7 +121,7 @@ type origin struct {
 func parseRemote(text string, allowed []string) (origin, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 2048 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return origin{}, fmt.Errorf("is no address of a repository")
+		return origin{}, fmt.Errorf("is not the address of a repository")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Hostname() == "" || strings.Trim(u.Path, "/") == "" {
 		return origin{}, fmt.Errorf("must be a host and a path, without a user, a query or a fragment")
@@ -213,7 +213,7 @@ func gitSettings(s *source) []string {
 // as a tar.gz. What the repository cannot give is a *RequestError.
 func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
 	if s.url != "" && !opts.Level.hasNamespaces() {
-		return nil, &RequestError{"repo.source", "repositories are not fetched at the confinement level " + string(opts.Level) + ": bring a bundle or an archive"}
+		return nil, &RequestError{"repo.source", "repositories are not fetched at the confinement level " + string(opts.Level) + ": send a bundle or an archive"}
 	}
 	if _, err := os.Stat("/usr/bin/git"); err != nil {
 		return nil, &RequestError{"repo.source", "repositories are not offered: this host has no git"}
@@ -258,7 +258,7 @@ func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 		}
 		return nil, &RequestError{"repo.source", "git: " + said}
 	case len(out.artifacts) != 1:
-		return nil, errors.New("fetch repository: no archive came out")
+		return nil, errors.New("fetch repository: the sandbox produced no archive")
 	case out.artifacts[0].Size > MaxSourceBytes:
 		return nil, &RequestError{"repo.source", fmt.Sprintf("its files have more than %d bytes, compressed", MaxSourceBytes)}
 	}
@@ -323,7 +323,7 @@ func CheckAuthorities(caFile string) error {
 		return err
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(list) {
-		return fmt.Errorf("%s holds no certificate", caFile)
+		return fmt.Errorf("%s contains no certificate", caFile)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (p *proxy) web(ctx context.Context, conn net.Conn) {
 	in := bufio.NewReader(head)
 	req, err := http.ReadRequest(in)
 	if err != nil {
-		refuseWeb(conn, http.StatusBadRequest, errors.New("no request to a proxy"))
+		refuseWeb(conn, http.StatusBadRequest, errors.New("not a request to a proxy"))
 		return
 	}
 	head.N = math.MaxInt64
@@ -96,7 +96,7 @@ func (p *proxy) dialWeb(ctx context.Context, req *http.Request) (net.Conn, int, 
 		return nil, http.StatusBadRequest, err
 	}
 	if !slices.Contains([]string{"80", "443"}, port) {
-		return nil, http.StatusForbidden, fmt.Errorf("port %s: jobs reach 80 and 443 only", port)
+		return nil, http.StatusForbidden, fmt.Errorf("port %s: jobs can reach only ports 80 and 443", port)
 	}
 
 	server, err := dialPublic(ctx, host, port, p.network.Opened)
@@ -117,7 +117,7 @@ func webTarget(req *http.Request) (host, port string, err error) {
 	}
 
 	if req.URL.Scheme != "http" || req.URL.Hostname() == "" {
-		return "", "", errors.New("a proxy is asked for http://host/path, or to CONNECT")
+		return "", "", errors.New("a proxy expects http://host/path, or CONNECT")
 	}
 	if port = req.URL.Port(); port == "" {
 		port = "80"
@@ -298,11 +298,11 @@ func receiveListener(control *net.UnixConn) (net.Listener, error) {
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:n])
 	if err != nil || len(messages) != 1 {
-		return nil, errors.New("no listener came")
+		return nil, errors.New("process 1 sent no listener")
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return nil, errors.New("no listener came")
+		return nil, errors.New("process 1 sent no listener")
 	}
 	f := os.NewFile(uintptr(fds[0]), "listener")
 	defer f.Close()

@@ -164,7 +164,7 @@ func TestWithoutSandboxNothingIsPromised(t *testing.T) {
 	_, stderr, code := run("provider", "run")
 	for _, want := range []string{
 		"fail  sandbox          memory, pids and cpu limits: ", "-> run as root",
-		"fail  sandbox          confinement: no job runs: level full is asked for", "jobs cannot be confined here, so none is run",
+		"fail  sandbox          confinement: no jobs can run: level full is required", "jobs cannot be confined here, so none is run",
 		"systemd-run --user --scope -p Delegate=yes", "provider run; or accept a weaker level: sandbox.least_confinement",
 	} {
 		if code != advice.ExitFailed || !strings.Contains(stderr, want) {

@@ -163,7 +163,7 @@ func (b *builder) unpackEntry(h *tar.Header, r io.Reader) error {
 		return err
 	}
 	if name == "oci-layout" || name == "manifest.json" {
-		return fmt.Errorf("%w: an archive of layers, as docker save writes it; export the file system of a container instead (docker export)", ErrBadImage)
+		return fmt.Errorf("%w: an archive of layers, as written by docker save; export the file system of a container instead (docker export)", ErrBadImage)
 	}
 
 	if parent := path.Dir(name); parent != "." {
@@ -183,7 +183,7 @@ func (b *builder) unpackEntry(h *tar.Header, r io.Reader) error {
 		return b.hardLink(name, h.Linkname)
 	}
 
-	return fmt.Errorf("%w: %q is no file, directory or link (type %q)", ErrBadImage, name, h.Typeflag)
+	return fmt.Errorf("%w: %q is not a file, directory or link (type %q)", ErrBadImage, name, h.Typeflag)
 }
 
 // parents makes directories that an archive left out. What it makes has the
@@ -207,7 +207,7 @@ func (b *builder) hardLink(name, target string) error {
 		return err
 	}
 	if !keep {
-		return fmt.Errorf("%w: %q is a link to %q, which is left out", ErrBadImage, name, target)
+		return fmt.Errorf("%w: %q is a link to %q, which is not in the image", ErrBadImage, name, target)
 	}
 
 	info, err := b.root.Lstat(old)
@@ -215,7 +215,7 @@ func (b *builder) hardLink(name, target string) error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: %q is a second name of %q, which is no file", ErrBadImage, name, old)
+		return fmt.Errorf("%w: %q is a hard link to %q, which is not a file", ErrBadImage, name, old)
 	}
 
 	return b.root.Link(old, name)
@@ -271,7 +271,7 @@ func (b *builder) copyEntry(source *os.Root, name string, d fs.DirEntry) error {
 		return b.file(name, info.Mode(), f)
 	}
 
-	return fmt.Errorf("%w: %q is no file, directory or link", ErrBadImage, name)
+	return fmt.Errorf("%w: %q is not a file, directory or link", ErrBadImage, name)
 }
 
 // setTimes comes last: making a file changes the time of its directory.

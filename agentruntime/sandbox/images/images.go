@@ -200,7 +200,7 @@ func Open(dir string, d hashing.Digest) (root string, err error) {
 		return "", fmt.Errorf("open image %s: %w", d, err)
 	}
 	if hashing.Bytes(doc) != d {
-		return "", fmt.Errorf("open image %s: %w: the manifest has changed", d, ErrDamaged)
+		return "", fmt.Errorf("open image %s: %w: its manifest was changed", d, ErrDamaged)
 	}
 
 	root, err = filepath.Abs(filepath.Join(dir, d.Hex(), rootName))
@@ -208,7 +208,7 @@ func Open(dir string, d hashing.Digest) (root string, err error) {
 		return "", fmt.Errorf("open image %s: %w", d, err)
 	}
 	if info, err := os.Lstat(root); err != nil || !info.IsDir() {
-		return "", fmt.Errorf("open image %s: %w: its tree is gone", d, ErrDamaged)
+		return "", fmt.Errorf("open image %s: %w: its tree is missing", d, ErrDamaged)
 	}
 
 	return root, nil

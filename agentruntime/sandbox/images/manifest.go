@@ -78,7 +78,7 @@ func readManifest(dir string, d hashing.Digest) (*manifest, error) {
 		return nil, err
 	}
 	if hashing.Bytes(doc) != d {
-		return nil, fmt.Errorf("%w: the manifest has changed", ErrDamaged)
+		return nil, fmt.Errorf("%w: its manifest was changed", ErrDamaged)
 	}
 
 	var m manifest
