@@ -17,19 +17,19 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Artifact is one file that a job left in /artifacts.
+// artifact is one file that a job left in /artifacts.
 type artifact struct {
 	Path   string // below /artifacts, with slashes
 	Size   int64
 	Digest hashing.Digest
 	MIME   string
 
-	content []byte // where the store keeps it in memory
+	content []byte // set if the store keeps artifacts in memory
 }
 
-// sendArtifacts sends and lists them. It runs inside the sandbox after every command is dead. Only
-// regular files with one name count: a symlink, a device or a hard link is not
-// an artifact, whatever it points to.
+// sendArtifacts lists and sends the artifacts. It runs inside the sandbox after
+// every command has ended. Only regular files with a single name count; symlinks,
+// devices and hard links are skipped, whatever they point to.
 func sendArtifacts(p *plan, w *frameWriter) ([]artifactHeader, error) {
 	root, err := os.OpenRoot(p.Artifacts)
 	if err != nil {
@@ -123,11 +123,11 @@ func sendArtifact(root *os.Root, a artifactHeader, w *frameWriter) error {
 	}
 }
 
-// artifactStore is the agent's side: it writes what arrives under the hash of
-// what arrived, and counts for itself.
+// artifactStore is the agent's side: it writes artifacts under the hash of the
+// received bytes and enforces the limits itself.
 type artifactStore struct {
 	dir   string // empty: nothing is kept
-	keep  bool   // in memory
+	keep  bool   // keep artifacts in memory
 	done  []artifact
 	total int64
 
@@ -139,11 +139,11 @@ type openArtifact struct {
 	size int64
 	head []byte
 	sum  hash.Hash
-	file *os.File // nil when nothing is kept there
+	file *os.File // nil if nothing is written to disk
 	kept []byte
 }
 
-// begin opens the next artifact.
+// begin starts the next artifact.
 func (s *artifactStore) begin(h artifactHeader) error {
 	if s.open != nil {
 		return errors.New("artifact begins inside an artifact")
@@ -168,7 +168,7 @@ func (s *artifactStore) begin(h artifactHeader) error {
 	return nil
 }
 
-// data takes the next piece; an empty one ends the artifact.
+// data adds the next piece; an empty piece ends the artifact.
 func (s *artifactStore) data(piece []byte) error {
 	o := s.open
 	if o == nil {
@@ -215,7 +215,7 @@ func (s *artifactStore) finish() error {
 	return nil
 }
 
-// abandon removes what an interrupted transfer left.
+// abandon removes the file of an interrupted transfer.
 func (s *artifactStore) abandon() {
 	if s.open != nil && s.open.file != nil {
 		s.open.file.Close()
@@ -224,9 +224,9 @@ func (s *artifactStore) abandon() {
 	s.open = nil
 }
 
-// mimeOf tells text from everything else; the buyer may know better.
+// mimeOf distinguishes text from everything else; the buyer may know more.
 func mimeOf(head []byte) string {
-	whole := head[:len(head)-partialRune(head)] // it may end inside a character
+	whole := head[:len(head)-partialRune(head)] // the head may end inside a character
 	if utf8.Valid(whole) && !bytes.ContainsRune(whole, 0) {
 		return "text/plain; charset=utf-8"
 	}

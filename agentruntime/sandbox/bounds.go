@@ -17,24 +17,26 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
-// bounds hold how much a job takes: a control group, or what there is instead.
+// bounds limits the resources of a job: with a control group or, without one, with
+// a watchdog and a place.
 type bounds struct {
 	group *cgroup.Group // at LevelFull
 	place *place        // at LevelLandlock
 }
 
 const (
-	// guardTasks and guardMemory are what the guard of LevelLandlock needs itself.
+	// guardTasks and guardMemory are the needs of the guard of LevelLandlock.
 	guardTasks  = 16
 	guardMemory = 24 << 20
-	// spareData is what a process may set aside beyond the memory of its job:
-	// stacks of threads and heaps are larger than what is used of them. It bounds
-	// what one process can take between two looks of the watchdog.
+	// spareData is how much address space a process may reserve beyond the memory
+	// of its job, because stacks of threads and heaps reserve more than they use.
+	// It bounds the growth of one process between two checks of the watchdog.
 	spareData = 512 << 20
 	maxFiles  = 1024
 )
 
-// newBounds makes them, and has the plan say what of them process 1 must set.
+// newBounds creates the bounds and enters in the plan the limits that process 1
+// must set.
 func newBounds(j *job, opts Options) (*bounds, error) {
 	if opts.Level == LevelFull {
 		group, err := cgroup.New(opts.CgroupRoot, j.limits)
@@ -52,7 +54,7 @@ func newBounds(j *job, opts Options) (*bounds, error) {
 		return &bounds{}, nil
 	}
 
-	// Without namespaces the commands are whoever the agent is, or nobody.
+	// Without namespaces the commands run as nobody or as the agent's own user.
 	j.plan.Split = false
 	user := commandUser()
 	j.plan.Apart = user != os.Geteuid()
@@ -66,7 +68,7 @@ func newBounds(j *job, opts Options) (*bounds, error) {
 	return &bounds{place: p}, nil
 }
 
-// memory is what the processes of a job may take, without its files.
+// memory is the job's memory for processes, without its files.
 func (j *job) memory() int64 { return j.limits.MemoryBytes - j.plan.DiskBytes }
 
 // start starts process 1, in the group if there is one.
@@ -79,6 +81,8 @@ func (b *bounds) start(cmd *exec.Cmd) error {
 
 // watch returns what tells that the job is beyond its bounds, where the kernel
 // does not see to that. root is the pid of its topmost process.
+// watch returns a check that reports when the job exceeds bounds that the kernel
+// does not enforce.
 func (b *bounds) watch(j *job, root int) func(context.Context) error {
 	l := watchdog.Limits{MemoryBytes: j.memory(), Tasks: j.limits.Pids}
 	switch {
@@ -107,7 +111,7 @@ func (b *bounds) watch(j *job, root int) func(context.Context) error {
 	}
 }
 
-// version is that of the control groups; 0 where there are none.
+// version is the version of the control groups; 0 without them.
 func (b *bounds) version() int {
 	if b.group == nil {
 		return 0
@@ -115,8 +119,8 @@ func (b *bounds) version() int {
 	return b.group.Version()
 }
 
-// events are what the kernel counted: processes killed for memory, and those
-// refused.
+// events returns the kernel's counts of processes killed for memory and of refused
+// forks.
 func (b *bounds) events() (oomKills, forksRefused int) {
 	if b.group == nil {
 		return 0, 0
@@ -135,8 +139,8 @@ func (b *bounds) remove() error {
 	return errors.Join(errs...)
 }
 
-// commandUser is whom commands run as where there is no user namespace: nobody,
-// if this process may become that, else its own user.
+// commandUser is the user that runs commands without a user namespace: nobody, if
+// this process may change to it, else its own user.
 func commandUser() int {
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -151,13 +155,13 @@ func commandUser() int {
 	}
 
 	if !isMapped("/proc/self/uid_map", hostCommandID) || !isMapped("/proc/self/gid_map", hostCommandID) {
-		return os.Geteuid() // root of a user namespace that does not have it
+		return os.Geteuid() // root of a user namespace without that id
 	}
 	return hostCommandID
 }
 
-// isMapped reports whether a user namespace's map has an id. Each of its lines is
-// the first id inside, the first one outside, and how many.
+// isMapped reports whether a user namespace maps an id. Each line of a map is the
+// first id inside, the first id outside, and their number.
 func isMapped(file string, id uint64) bool {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -172,7 +176,7 @@ func isMapped(file string, id uint64) bool {
 	return false
 }
 
-// tasksOf counts the processes and threads that a user has already: the kernel
+// tasksOf counts the existing processes and threads of a user, because the kernel
 // counts them towards RLIMIT_NPROC too.
 func tasksOf(uid int) (n int) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")

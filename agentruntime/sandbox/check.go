@@ -14,26 +14,26 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/cgroup"
 )
 
-// Feature is one thing that the sandbox needs or uses, as `lightwork doctor`
-// shows it.
+// Feature is one requirement or option of the sandbox, as shown by `lightwork
+// doctor`.
 type Feature struct {
 	Name string `json:"name"`
-	// Present says that this machine has it, OK that jobs can run: a second
-	// wall may be missing, a needed one may not.
+	// Present says that this machine has the feature, OK that jobs can run: the
+	// machine may lack an additional barrier, but not a required one.
 	Present bool   `json:"present"`
 	OK      bool   `json:"ok"`
 	Detail  string `json:"detail,omitempty"`
-	// Fix says what to do when it is not OK.
+	// Fix says what to do if the feature is not OK.
 	Fix string `json:"fix,omitempty"`
 }
 
 // checkTimeout bounds the trial run.
 const checkTimeout = 10 * time.Second
 
-// Check finds out by trying which level this machine can do: it runs /bin/true
-// in a whole sandbox, at the firmest level first. The level is empty where not
-// even least works; a feature is then not OK and says why. The order of the
-// features never changes; new ones come last.
+// Check finds the firmest level that works on this machine by running /bin/true in
+// a complete sandbox, at the firmest level first. If not even least works, the
+// level is empty, and a feature that is not OK says why. The order of the features
+// never changes; new ones are added at the end.
 func Check(ctx context.Context, opts Options, least Level) (Level, []Feature) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -59,8 +59,8 @@ func Check(ctx context.Context, opts Options, least Level) (Level, []Feature) {
 	return level, all
 }
 
-// Try runs /bin/true in a whole sandbox as the options say, and returns why that
-// does not work here.
+// Try runs /bin/true in a complete sandbox with the given options, and returns why
+// that fails.
 func Try(ctx context.Context, opts Options) error {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -113,7 +113,8 @@ func checkCgroups(opts Options, least Level) Feature {
 	return f
 }
 
-// checkNamespaces judges by what was tried, for nothing less tells.
+// checkNamespaces uses the result of the trials, because only a trial shows whether
+// namespaces work.
 func checkNamespaces(level, least Level, failed map[Level]error) Feature {
 	f := Feature{Name: "namespaces and read-only system", OK: level.hasNamespaces()}
 	if f.OK {
@@ -151,7 +152,7 @@ func checkLevel(level, least Level, failed map[Level]error) Feature {
 	return f
 }
 
-// checkFilter only asks: a filter cannot be taken off again.
+// checkFilter only queries the kernel, because a filter cannot be removed again.
 func checkFilter() Feature {
 	f := Feature{Name: "system call filter"}
 	_, err := buildFilter(LevelFull, keepers{})
@@ -172,8 +173,8 @@ func checkFilter() Feature {
 	return f
 }
 
-// checkLandlock is OK either way where there are namespaces: it is a second wall
-// behind the mounts.
+// checkLandlock is OK either way if there are namespaces, where Landlock is an
+// additional barrier behind the mounts.
 func checkLandlock(least Level) Feature {
 	abi := landlockVersion()
 	f := Feature{Name: "landlock", OK: abi > 0 || least.hasNamespaces(), Present: abi > 0, Detail: fmt.Sprintf("version %d", abi)}

@@ -15,7 +15,7 @@ import (
 // collector turns init's report into an outcome.
 type collector struct {
 	plan      *plan
-	pids      int // the limit on processes and threads, for the message
+	pids      int // the limit on processes and threads, for messages
 	stream    func(channel, text string)
 	out       outcome
 	artifacts artifactStore
@@ -23,15 +23,14 @@ type collector struct {
 	ended     bool
 }
 
-// collect reads until the report ends; init's own end is not waited for, it is
-// killed. A report that breaks the protocol is an
-// error: init is the own program.
+// collect reads the report to its end. It does not wait for init, which is killed.
+// A violation of the protocol is an error, since init is this program.
 func (c *collector) collect(r io.Reader) error {
 	buf := make([]byte, chunkSize)
 	for {
 		kind, payload, err := readFrame(r, buf)
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil // conclude knows whether this was the end
+			return nil // conclude decides whether the report is complete
 		}
 		if err != nil {
 			return fmt.Errorf("read sandbox report: %w", err)
@@ -105,7 +104,7 @@ func (r *commandRun) finish(payload []byte) error {
 	return nil
 }
 
-// limitText names the bound that a job has passed as results do.
+// limitText names the exceeded bound as results do.
 func limitText(over error) string {
 	var memory *watchdog.MemoryError
 	var tasks *watchdog.TasksError
@@ -139,8 +138,8 @@ func (c *collector) conclude(err error, reason stopReason, over error, complaint
 	case c.ended:
 	case reason != stopNone:
 		out.stopped = reason
-	case out.oomKills > 0: // process 1 itself was the victim
-	case out.forksRefused > 0 && len(out.runs) > 0: // and so it was of its commands, which left it no thread
+	case out.oomKills > 0: // process 1 itself was killed
+	case out.forksRefused > 0 && len(out.runs) > 0: // process 1 lost the same race: its commands left it no thread
 		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)
 	case out.level != LevelFull && len(out.runs) > 0 && strings.Contains(complaint, "pthread_create failed"), strings.Contains(complaint, "failed to create new OS thread"):
 		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)

@@ -21,8 +21,8 @@ const (
 	exitSignalBase    = 128
 )
 
-// runCommands runs inside the sandbox and stops at the first failure that the
-// plan does not allow. It returns the exit codes.
+// runCommands runs inside the sandbox. It stops at the first failure that the plan
+// does not allow, and returns the exit codes.
 func runCommands(p *plan, w *frameWriter) (codes []int, err error) {
 	for _, c := range p.Commands {
 		if err := w.write(frameStart, nil); err != nil {
@@ -46,9 +46,9 @@ func runCommands(p *plan, w *frameWriter) (codes []int, err error) {
 	return codes, nil
 }
 
-// runCommand runs one shell and everything it starts. When the shell ends,
-// whatever it left behind is killed: a command is over when it is over, and
-// none of its processes can touch the next one or the artifacts.
+// runCommand runs one shell and everything that it starts. When the shell ends, all
+// processes that it left are killed, so that they cannot touch the next command or
+// the artifacts.
 func runCommand(p *plan, c planCommand, w *frameWriter) (code int, err error) {
 	null, err := os.OpenFile("/dev/null", os.O_RDWR, 0)
 	if err != nil {
@@ -94,8 +94,8 @@ func runCommand(p *plan, c planCommand, w *frameWriter) (code int, err error) {
 	return code, err
 }
 
-// startFailure reports what a shell would say of a directory it cannot enter,
-// or of an image without a shell.
+// startFailure reports, as a shell would, a directory that cannot be entered or an
+// image without a shell.
 func startFailure(c planCommand, startErr error, w *frameWriter) (int, error) {
 	if err := w.write(frameStderr, fmt.Appendf(nil, "sandbox: start /bin/sh in %s: %v\n", c.Dir, startErr)); err != nil {
 		return 0, err
@@ -106,8 +106,8 @@ func startFailure(c planCommand, startErr error, w *frameWriter) (int, error) {
 	return exitNotExecutable, nil
 }
 
-// pump forwards a stream until its last writer is gone. If the agent no longer
-// listens there is nobody to work for.
+// pump forwards a stream until its last writer has closed it. If the agent no
+// longer reads, the job is pointless and ends.
 func pump(w *frameWriter, kind byte, r io.Reader) {
 	buf := make([]byte, chunkSize)
 	for {
@@ -123,7 +123,7 @@ func pump(w *frameWriter, kind byte, r io.Reader) {
 	}
 }
 
-// await reaps until pid ends: as process 1, init inherits every orphan.
+// await reaps processes until pid ends: init, as process 1, inherits every orphan.
 func await(pid int) (int, error) {
 	for {
 		var status syscall.WaitStatus
@@ -140,8 +140,8 @@ func await(pid int) (int, error) {
 	}
 }
 
-// killRest kills every process of the namespace but init. The kernel does so
-// under the lock that a fork needs, so none slips through.
+// killRest kills every process of the namespace but init. The kernel does that
+// under a lock that fork also takes, so no process escapes.
 func killRest(p *plan) error {
 	if p.Level == LevelLandlock {
 		return killBelow()
@@ -161,11 +161,13 @@ func killRest(p *plan) error {
 	}
 }
 
-// killBelow kills and reaps where the kernel has no word for all processes of a
-// job: until this one, which gets their orphans, has no child.
+// killBelow kills and reaps descendants where no single call kills all processes of
+// a job. It repeats until this process, which inherits all orphans, has no
+// children.
 func killBelow() error {
 	for {
-		// The thread that starts commands may not look at processes; the others may.
+		// The thread that starts commands may not inspect processes; other threads
+		// may.
 		killed := make(chan struct{})
 		go func() {
 			defer close(killed)

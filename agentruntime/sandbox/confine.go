@@ -19,14 +19,14 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
-// Host ids of the sandbox when the agent is root: commands are nobody,
-// process 1 is an id that no account has.
+// Host ids of the sandbox when the agent is root: commands run as nobody, process 1
+// under an id without an account.
 const (
 	hostCommandID = 65534
 	hostInitID    = 65533
 )
 
-// stopReason is why a job was killed.
+// stopReason says why a job was killed.
 type stopReason string
 
 const (
@@ -36,32 +36,33 @@ const (
 	stopLimit     stopReason = "limit"
 )
 
-// job is what confine runs, and outcome what came of it.
+// job is the input of confine, outcome its result.
 type job struct {
 	plan    plan
 	source  []byte  // tar.gz
-	origin  origin  // the server that plan.Proxy leads to
-	network Network // or what a job with network policy "full" may reach
+	origin  origin  // the server that the proxy connects to
+	network Network // or the network of a job with network policy "full"
 	limits  cgroup.Limits
 	timeout time.Duration
-	keep    bool // artifacts in memory
+	keep    bool // keep artifacts in memory
 }
 
 type outcome struct {
 	runs      []*commandRun
 	artifacts []artifact
 	stopped   stopReason
-	limit     string // which limit stopped the job
+	limit     string // the limit that stopped the job
 	oomKills  int
-	// forksRefused counts processes and threads beyond the job's number.
+	// forksRefused counts attempts to exceed the job's number of processes and
+	// threads.
 	forksRefused int
 	level        Level
 	version      int // of the cgroup hierarchy; 0 at the levels without one
 	walls        walls
 }
 
-// confine runs one job. It returns an error only where the sandbox itself did
-// not work; whatever the commands did is an outcome.
+// confine runs one job. It returns an error only if the sandbox itself failed;
+// failures of the commands are part of the outcome.
 func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err error) {
 	j := *asked
 	j.plan.Level, j.plan.Tmp, j.plan.Artifacts = opts.Level, "/tmp", artifactMount
@@ -75,7 +76,7 @@ func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err err
 		}
 	}()
 
-	// The kernel ties the death signal to the thread that starts process 1.
+	// The kernel ties the parent-death signal to the thread that starts process 1.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -89,8 +90,8 @@ func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err err
 	c.out.level, c.out.version = opts.Level, b.version()
 	err = func() error {
 		if err := p.send(&j); err != nil {
-			// What init has to say explains more than a broken pipe; without a
-			// plan it says it and ends.
+			// Process 1 reports its reason and ends when it gets no plan; that says
+			// more than the broken pipe.
 			opts.Logger.Debug("sandbox did not take its plan", "err", err)
 			p.plan.Close()
 		}
@@ -103,20 +104,20 @@ func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err err
 	return c.conclude(err, reason, over, p.complaint.String())
 }
 
-// process is process 1 of a sandbox, seen from outside: of a pid namespace or,
-// at LevelLandlock, the first process below a guard.
+// process is process 1 of a sandbox, seen from outside: of a pid namespace or, at
+// LevelLandlock, the first process below a guard.
 type process struct {
-	cmd       *exec.Cmd       // nil under a guard
-	guarded   *guardedProgram // nil without one
+	cmd       *exec.Cmd       // nil below a guard
+	guarded   *guardedProgram // nil without a guard
 	root      int             // pid of the topmost process
-	plan      *os.File        // written to once, then held open as a sign of life
+	plan      *os.File        // written once, then held open as a sign that the agent lives
 	report    *os.File
 	complaint *boundedBuffer
 	proxy     *proxy // nil: no network
 }
 
-// startInit starts the own program in new namespaces and in its cgroups. It waits
-// there for its plan.
+// startInit starts this program in new namespaces and in its cgroups, where it
+// waits for its plan.
 func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 	planR, planW, err := os.Pipe()
 	if err != nil {
@@ -170,8 +171,8 @@ func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 	return p, nil
 }
 
-// startGuarded starts the own program below a guard, which ends all that it
-// starts: without a pid namespace the kernel does not.
+// startGuarded starts this program below a guard, which ends all of its
+// descendants, because without a pid namespace the kernel does not.
 func (p *process) startGuarded(argv []string, files []*os.File) (err error) {
 	order := guard.Order{Path: "/proc/self/exe", Argv: argv, Env: []string{guardedEnv + "=1"}, Dir: "/"}
 	if uid := commandUser(); uid != os.Geteuid() {
@@ -184,7 +185,7 @@ func (p *process) startGuarded(argv []string, files []*os.File) (err error) {
 	return nil
 }
 
-// startTimeout bounds how long a guard takes to start the sandbox.
+// startTimeout bounds the start of the sandbox by a guard.
 const startTimeout = 30 * time.Second
 
 func namespaces(split bool) *syscall.SysProcAttr {
@@ -209,7 +210,7 @@ func namespaces(split bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// send hands over the plan and the source. The pipe stays open.
+// send sends the plan and the source. The pipe stays open.
 func (p *process) send(j *job) error {
 	doc, err := json.Marshal(j.plan)
 	if err != nil {
@@ -226,8 +227,8 @@ func (p *process) send(j *job) error {
 	return w.writeStream(frameSource, j.source)
 }
 
-// kill ends every process of the sandbox and waits until they are gone. The
-// kernel returns process 1 only after the rest of its namespace is dead.
+// kill ends every process of the sandbox and waits for them. The kernel reports the
+// end of process 1 only after the rest of its namespace is dead.
 func (p *process) kill() {
 	p.stop()
 	p.close()
@@ -238,7 +239,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// stop begins to end every process, and does not wait.
+// stop starts to end every process without waiting.
 func (p *process) stop() {
 	if p.guarded != nil {
 		p.guarded.stop()
@@ -253,15 +254,15 @@ func (p *process) close() {
 	p.proxy.stop()
 }
 
-// watch stops the job at the timeout, when the caller gives up, or when it is
-// beyond its bounds.
+// watch stops the job at its timeout, when the caller cancels, or when it exceeds
+// its bounds.
 type watch struct {
 	done   chan struct{}
 	reason chan stopReason
 	over   error
 }
 
-// newWatch has bound return an error when the job is beyond its bounds.
+// newWatch starts a watch. bound returns an error when the job exceeds its bounds.
 func newWatch(ctx context.Context, timeout time.Duration, stop func(), bound func(context.Context) error) *watch {
 	w := &watch{done: make(chan struct{}), reason: make(chan stopReason, 1)}
 	bounded, unbind := context.WithCancel(ctx)
@@ -302,7 +303,7 @@ func newWatch(ctx context.Context, timeout time.Duration, stop func(), bound fun
 	return w
 }
 
-// stopOf is why a caller's context ended.
+// stopOf converts the end of a caller's context to a stopReason.
 func stopOf(ctx context.Context) stopReason {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return stopTimeout
@@ -310,14 +311,15 @@ func stopOf(ctx context.Context) stopReason {
 	return stopCancelled
 }
 
-// stop ends the watch and tells whether it had to kill, and which bound was passed.
+// stop ends the watch. It returns the reason if the job was killed, and the
+// exceeded bound.
 func (w *watch) stop() (stopReason, error) {
 	close(w.done)
 	reason := <-w.reason
 	return reason, w.over
 }
 
-// boundedBuffer keeps the beginning of what init says when it crashes.
+// boundedBuffer keeps the beginning of the messages of a crashing init.
 type boundedBuffer struct {
 	mu    sync.Mutex
 	buf   bytes.Buffer

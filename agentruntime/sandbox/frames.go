@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// What process 1 of the sandbox reports on its pipe: one byte of kind, four
-// bytes of length, the payload. The plan travels the other way in the same
-// form. Only process 1 holds these pipes; commands never do.
+// Reports of process 1 on its pipe: one byte of kind, four bytes of length, the
+// payload. The plan is sent to it in the same form. Only process 1 holds these
+// pipes; commands never do.
 const (
 	framePlan     = 'p' // to init: JSON plan
 	frameSource   = 'g' // to init: a piece of the tar.gz; an empty one ends it
-	frameReady    = 'r' // JSON walls: confinement is complete, commands begin
+	frameReady    = 'r' // JSON walls: the commands are confined and begin
 	frameStart    = 's' // the next command begins
 	frameStdout   = 'o'
 	frameStderr   = 'e'
@@ -22,17 +22,17 @@ const (
 	frameArtifact = 'a' // JSON artifactHeader, followed by frameData
 	frameData     = 'd' // a piece of the artifact; an empty one ends it
 	frameFatal    = 'f' // JSON fatalReport; init ends
-	frameEnd      = 'z' // all done
+	frameEnd      = 'z' // the report is complete
 )
 
-// maxFrame bounds one payload; a plan is the largest.
+// maxFrame bounds one payload; the plan is the largest.
 const maxFrame = MaxPlanBytes
 
-// chunkSize is how much output travels in one frame.
+// chunkSize is the amount of output in one frame.
 const chunkSize = 32 << 10
 
-// walls say what confines the commands beside namespaces, cgroups and the
-// filter of system calls, without which nothing runs.
+// walls lists the optional confinement of the commands. Namespaces or their
+// substitutes and the system call filter are required and not listed.
 type walls struct {
 	Landlock int `json:"landlock"` // version in force; 0: the kernel has none
 }
@@ -47,7 +47,7 @@ type artifactHeader struct {
 	Size int64  `json:"size"`
 }
 
-// Stages of a fatalReport: whose fault it is.
+// Stages of a fatalReport, which show whose fault it is.
 const (
 	stageConfine = "confine"
 	stageSource  = "source"
@@ -93,8 +93,8 @@ func (f *frameWriter) writeJSON(kind byte, v any) error {
 	return f.write(kind, doc)
 }
 
-// readFrame reuses buf when it is large enough. io.EOF means a clean end
-// between two frames.
+// readFrame reads the next frame, into buf if it is large enough. io.EOF is a clean
+// end between two frames.
 func readFrame(r io.Reader, buf []byte) (kind byte, payload []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -114,7 +114,7 @@ func readFrame(r io.Reader, buf []byte) (kind byte, payload []byte, err error) {
 	return head[0], payload, nil
 }
 
-// frameStream reads the payloads of one kind as a byte stream until the empty
+// frameStream reads the payloads of one kind as a byte stream, up to the empty
 // frame that ends it.
 type frameStream struct {
 	r    io.Reader
@@ -143,7 +143,7 @@ func (s *frameStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// writeStream is the other end of a frameStream.
+// writeStream writes a stream for a frameStream.
 func (f *frameWriter) writeStream(kind byte, data []byte) error {
 	for len(data) > 0 {
 		n := min(len(data), chunkSize)

@@ -17,7 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
-// guardedProgram is a program under a guard, as whoever started it sees it.
+// guardedProgram is a program below a guard, as seen by its starter.
 type guardedProgram struct {
 	guard int // pid of the guard
 
@@ -26,9 +26,9 @@ type guardedProgram struct {
 	once    sync.Once
 }
 
-// startUnderGuard starts a guard and through it the program of the order, which gets files
-// as its descriptors from 3 on, and writes to stderr alone. A call of kill must
-// follow.
+// startUnderGuard starts a guard, which starts the program of the order. The
+// program gets files as its descriptors from 3 on, and writes to stderr. The caller
+// must call kill in the end.
 func startUnderGuard(order guard.Order, files []*os.File, stderr io.Writer, timeout time.Duration) (*guardedProgram, error) {
 	ours, theirs, err := controlPair()
 	if err != nil {
@@ -86,7 +86,8 @@ func (g *guardedProgram) begin(order guard.Order, timeout time.Duration) error {
 	return nil
 }
 
-// stop has the guard kill the program and everything below it, and does not wait.
+// stop tells the guard to kill the program and all its descendants, without
+// waiting.
 func (g *guardedProgram) stop() {
 	g.once.Do(func() {
 		raw, err := g.control.SyscallConn()
@@ -96,15 +97,15 @@ func (g *guardedProgram) stop() {
 	})
 }
 
-// kill is stop, and returns when nothing is left.
+// kill calls stop and waits until all processes have ended.
 func (g *guardedProgram) kill() {
 	g.stop()
 	_ = g.cmd.Wait()
 	g.control.Close()
 }
 
-// controlPair returns two connected, close-on-exec stream sockets; the first
-// works with deadlines.
+// controlPair returns two connected close-on-exec stream sockets; the first
+// supports deadlines.
 func controlPair() (ours, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

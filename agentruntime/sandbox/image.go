@@ -14,11 +14,11 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// maxImageTop is how many names the root of an image may have.
+// maxImageTop bounds the names in the root of an image.
 const maxImageTop = 256
 
-// rootOf finds what a request runs on: the path of a registered image, or
-// nothing for the host's own toolchain.
+// rootOf returns the root file system for a request: the path of a registered
+// image, or "" for the host's own toolchain.
 func rootOf(req *schemas.SandboxRunRequest, opts Options) (image string, err error) {
 	if req.Sandbox.Provider == schemas.HostProvider {
 		_, host, err := HostManifest()
@@ -37,13 +37,13 @@ func rootOf(req *schemas.SandboxRunRequest, opts Options) (image string, err err
 		return openErr == nil
 	})
 	if err != nil && !errors.Is(openErr, images.ErrNotRegistered) {
-		return "", openErr // it was promised, and is broken
+		return "", openErr // the image is registered but damaged
 	}
 	return image, requestError(err)
 }
 
-// openImage takes hold of the image while process 1 still has the agent's id:
-// the store is the operator's alone. It returns nil for the host's toolchain.
+// openImage opens the image while process 1 still has the agent's id, because only
+// the operator may read the store. It returns nil for the host's toolchain.
 func openImage(p *plan) (*os.File, error) {
 	if p.Image == "" {
 		return nil, nil
@@ -55,8 +55,8 @@ func openImage(p *plan) (*os.File, error) {
 	return root, nil
 }
 
-// bindImage shows what is in the image's root, but for what the sandbox itself
-// has there, and for the place of the workspace.
+// bindImage mounts the entries of the image's root, except those that the sandbox
+// provides itself and the place of the workspace.
 func bindImage(p *plan, root *os.File) error {
 	entries, err := root.ReadDir(maxImageTop + 1)
 	if err != nil {
@@ -71,7 +71,7 @@ func bindImage(p *plan, root *os.File) error {
 		if e.Name() == workspace || slices.Contains(providedDirs(), e.Name()) {
 			continue
 		}
-		// By way of the open directory: its path may be covered by now.
+		// Use the open directory: its path may be covered by now.
 		from := filepath.Join(fmt.Sprintf("/proc/self/fd/%d", root.Fd()), e.Name())
 		if err := show(from, filepath.Join(newRoot, e.Name())); err != nil {
 			return err

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File descriptors that Run hands to process 1.
+// File descriptors that Run passes to process 1.
 const (
 	planFD   = 3
 	reportFD = 4
 )
 
-// guardedEnv is set where a guard and no pid namespace holds process 1.
+// guardedEnv is set if process 1 is held by a guard and not by a pid namespace.
 const guardedEnv = "LIGHTWORK_SANDBOX_GUARDED"
 
 const maxFatalText = 1 << 10
 
-// stageError says which stage of init an error belongs to.
+// stageError names the stage of init in which an error occurred.
 type stageError struct {
 	stage string
 	err   error
@@ -33,14 +33,13 @@ type stageError struct {
 func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
-// Init is process 1 of a sandbox. The program must call it, and exit with what
-// it returns, when it is started with Options.Init as its arguments. Called in
-// any other situation it does nothing but complain: it changes mounts and ids
-// only as process 1 of a pid namespace that was given a plan, and none where a
-// guard has started it.
+// Init is process 1 of a sandbox. The program must call it when it is started with
+// Options.Init as its arguments, and exit with its result. In any other situation
+// it only prints an error: it changes mounts and ids only as process 1 of a pid
+// namespace with a plan, and changes none below a guard.
 func Init() int {
-	// Namespace membership, capabilities and no_new_privs belong to a thread;
-	// commands are started from this one only.
+	// Namespaces, capabilities and no_new_privs belong to a thread, so commands are
+	// started from this thread only.
 	runtime.LockOSThread()
 	guarded := os.Getenv(guardedEnv) != ""
 	if os.Getpid() != 1 && !guarded {
@@ -52,8 +51,8 @@ func Init() int {
 		return 2
 	}
 
-	// Where commands have the same user they may send signals here. Caught they
-	// do nothing; ignored they would be ignored by every command too.
+	// Commands of the same user may send signals here. A caught signal has no
+	// effect; an ignored one would also be ignored by every command.
 	signal.Notify(make(chan os.Signal, 1))
 	in, out := os.NewFile(planFD, "plan"), os.NewFile(reportFD, "report")
 	w := &frameWriter{w: out}
@@ -66,12 +65,12 @@ func Init() int {
 		report.Stage = se.stage
 	}
 
-	// Whether this arrives or not, the exit below ends every process here.
+	// If this fails, the exit below still ends every process of the sandbox.
 	_ = w.writeJSON(frameFatal, report)
 	return 1
 }
 
-// brief bounds an error that may quote what the buyer sent.
+// brief shortens an error that may quote the buyer's input.
 func brief(text string) string {
 	if len(text) > maxFatalText {
 		text = text[:maxFatalText] + "..."
@@ -79,8 +78,8 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text, "?")
 }
 
-// runInit follows the order that confinement needs: mounts before the source,
-// the source before privileges go, privileges before the first command.
+// runInit confines in the required order: mounts before the source is unpacked, the
+// source before privileges are dropped, privileges before the first command.
 func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	var p plan
 	if err := readPlan(in, &p); err != nil {
@@ -95,7 +94,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 
 	var up walls
 	var err error
-	if guarded { // the walls take the place of the mounts, so they come first
+	if guarded { // without mounts, Landlock must confine before anything is read
 		up, err = withdraw(&p)
 	} else {
 		err = enterNamespaces(&p)
@@ -110,7 +109,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 		}
 	}
 
-	// From here nothing is read: the pipe only says that the agent lives.
+	// From here on nothing is read; the end of the pipe means that the agent died.
 	go func() {
 		_, _ = io.Copy(io.Discard, in)
 		os.Exit(3)
@@ -126,7 +125,8 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	}
 	var before tree
 	if p.Source && p.Summary {
-		// What cannot be read now cannot be compared later: no summary is made.
+		// Files that cannot be read now cannot be compared later, so there will be
+		// no summary.
 		if before, err = readTree(p.MountPath); err != nil {
 			before = nil
 		}
@@ -147,7 +147,7 @@ func runInit(in *os.File, w *frameWriter, guarded bool) error {
 	return w.write(frameEnd, nil)
 }
 
-// enterNamespaces finishes the namespaces that process 1 was born in.
+// enterNamespaces sets up the namespaces that process 1 was started in.
 func enterNamespaces(p *plan) error {
 	image, err := openImage(p)
 	if err != nil {
@@ -169,7 +169,7 @@ func enterNamespaces(p *plan) error {
 	if err := buildRoot(p, image); err != nil {
 		return err
 	}
-	if image != nil { // else a way to the host's file system stays open
+	if image != nil { // an open image would be a way to the host's file system
 		image.Close()
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/guard"
 )
 
-// Rights over files. What makes devices is granted nowhere.
+// Rights over files. The right to make devices is never granted.
 const (
 	landlockRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	landlockWrite = landlockRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
@@ -24,8 +24,8 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// landlockVersion is the kernel's, 0 where it has no Landlock or has it
-// switched off.
+// landlockVersion returns the kernel's version of Landlock, 0 if it is missing or
+// disabled.
 func landlockVersion() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -34,7 +34,7 @@ func landlockVersion() int {
 	return int(abi)
 }
 
-// landlockRules are all that this version of Landlock can deny.
+// landlockRules returns everything that this version of Landlock can deny.
 func landlockRules(abi int, network bool) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1} // version 1
 	if abi >= 2 {
@@ -55,15 +55,15 @@ func landlockRules(abi int, network bool) unix.LandlockRulesetAttr {
 	return attr
 }
 
-// pathRule allows access to a file, or to a folder and all below it.
+// pathRule allows access to a file, or to a folder and everything below it.
 type pathRule struct {
 	path     string
 	access   uint64
-	optional bool // where the machine has no such path
+	optional bool // skipped if the machine has no such path
 }
 
-// insideRules are a second wall behind the mounts: commands read and execute
-// below the root, and write in the writable directories.
+// insideRules are an additional barrier behind the mounts: commands read and
+// execute below the root, and write in the writable directories.
 func insideRules(p *plan) []pathRule {
 	return []pathRule{
 		{"/", landlockRead, false},
@@ -75,9 +75,9 @@ func insideRules(p *plan) []pathRule {
 	}
 }
 
-// outsideRules are the only wall around files where there are no mounts: the
-// host's toolchain, what programs ask of the machine, and the job's folders. Of
-// processes nothing is shown, the commands' own neither.
+// outsideRules are the only barrier around files where there are no mounts. They
+// allow the host's toolchain, some files about the machine, and the job's folders.
+// /proc shows no processes, not even the commands' own.
 func outsideRules(p *plan) []pathRule {
 	rules := []pathRule{
 		{p.MountPath, landlockWrite, false},
@@ -101,9 +101,9 @@ func outsideRules(p *plan) []pathRule {
 	return rules
 }
 
-// landlock confines the calling thread, and what it starts, to paths and, where
-// the kernel can, to signals and abstract sockets among themselves. It returns
-// the version in force; 0 says that the kernel has none. It needs no_new_privs.
+// landlock confines the calling thread and its descendants to paths and, if the
+// kernel supports it, keeps signals and abstract sockets among themselves. It
+// returns the version in force, 0 if the kernel has none. It needs no_new_privs.
 func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	abi := landlockVersion()
 	if abi == 0 {
@@ -111,7 +111,7 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	}
 
 	size := unsafe.Sizeof(attr)
-	switch { // older kernels know a shorter form only
+	switch { // older kernels accept only a shorter struct
 	case abi < 4:
 		size = unsafe.Offsetof(attr.Access_net)
 	case abi < 6:

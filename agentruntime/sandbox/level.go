@@ -2,28 +2,28 @@ package sandbox
 
 import "fmt"
 
-// Level says how firmly jobs are confined. The package documentation lists what
-// each of them holds.
+// Level says how firmly jobs are confined, see the package documentation.
 type Level string
 
-// The levels, from the firmest on. The zero Level in Options means LevelFull.
+// The levels, the firmest first. The zero Level in Options means LevelFull.
 const (
-	// LevelFull has namespaces, and control groups for memory, processes and
+	// LevelFull uses namespaces, and control groups for memory, processes and
 	// processor time.
 	LevelFull Level = "full"
-	// LevelLimits has namespaces, but no control groups: rlimits bound each
-	// process, and a watchdog ends a job whose processes are too many or too
-	// large together.
+	// LevelLimits uses namespaces but no control groups: rlimits bound each
+	// process, and a watchdog ends a job whose processes together are too many or
+	// use too much memory.
 	LevelLimits Level = "limits"
-	// LevelLandlock has neither: Landlock bounds files and signals, the filter of
-	// system calls refuses sockets too, and rlimits and the watchdog do the rest.
+	// LevelLandlock uses neither: Landlock restricts files and signals, the system
+	// call filter also refuses sockets, and rlimits and the watchdog bound
+	// resources.
 	LevelLandlock Level = "landlock"
 )
 
-// Levels lists them, the firmest first.
+// Levels returns all levels, the firmest first.
 func Levels() []Level { return []Level{LevelFull, LevelLimits, LevelLandlock} }
 
-// ParseLevel reads a level from a configuration.
+// ParseLevel parses a level of a configuration.
 func ParseLevel(text string) (Level, error) {
 	for _, l := range Levels() {
 		if string(l) == text {
@@ -36,7 +36,7 @@ func ParseLevel(text string) (Level, error) {
 // AtLeast reports whether l is as firm as o, or firmer.
 func (l Level) AtLeast(o Level) bool { return l.rank() >= o.rank() }
 
-// rank is 0 for what is no level.
+// rank is 0 for an invalid level.
 func (l Level) rank() int {
 	for i, other := range Levels() {
 		if l == other {
@@ -46,6 +46,6 @@ func (l Level) rank() int {
 	return 0
 }
 
-// hasNamespaces reports whether jobs have a file system, processes and a network
-// of their own.
+// hasNamespaces reports whether jobs have their own file system, processes and
+// network.
 func (l Level) hasNamespaces() bool { return l == LevelFull || l == LevelLimits }

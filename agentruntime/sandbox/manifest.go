@@ -18,7 +18,8 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// manifestTools are the programs whose exact bytes a host run depends on most.
+// manifestTools are the programs on whose exact bytes the results of a host run
+// depend most.
 func manifestTools() []string {
 	return []string{
 		"sh", "bash", "busybox", "cat", "ls", "cp", "sort", "uniq", "wc", "head", "tr", "cut", "env", "sha256sum",
@@ -44,11 +45,11 @@ type hostOS struct {
 
 type hostFile struct {
 	Name   string         `json:"name"`
-	Path   string         `json:"path"` // with every symlink resolved
+	Path   string         `json:"path"` // all symlinks resolved
 	SHA256 hashing.Digest `json:"sha256"`
 }
 
-// manifest is read once a process: hashing the tools takes a while.
+// manifest is computed once per process, because hashing the tools takes a while.
 var manifest = sync.OnceValues(func() ([]byte, error) {
 	onHost.stamps = hostStamps()
 	doc, err := describeHost()
@@ -64,10 +65,10 @@ func describeHost() ([]byte, error) {
 	return doc, nil
 }
 
-// HostManifest describes the toolchain that provider "host" runs on, as the
-// sandbox sees it: operating system, architecture, C library and the programs
-// of a fixed list that exist, each with its SHA-256. doc is canonical JSON and
-// digest ("sha256:<hex>") its hash, which a request names as image_digest.
+// HostManifest describes the toolchain of provider "host" as the sandbox sees it:
+// operating system, architecture, C library and those programs of a fixed list that
+// exist, each with its SHA-256. doc is canonical JSON; digest ("sha256:<hex>") is
+// its hash, which a request gives as image_digest.
 func HostManifest() (doc []byte, digest string, err error) {
 	doc, err = manifest()
 	if err != nil {
@@ -93,8 +94,8 @@ func readManifest() hostManifest {
 	return m
 }
 
-// eachHostFile calls libc with each C library there is, and tool with the places
-// where each tool may be, until it takes one.
+// eachHostFile calls libc for each C library, and tool with the possible paths of
+// each tool until it accepts one.
 func eachHostFile(libc func(name, path string), tool func(name, path string) bool) {
 	for _, pattern := range []string{"/lib/*/libc.so.6", "/lib64/libc.so.6", "/lib/libc.so.6", "/lib/ld-musl-*.so.1"} {
 		found, err := filepath.Glob(pattern)
@@ -124,8 +125,8 @@ func hasFile(files []hostFile, f hostFile) bool {
 	return false
 }
 
-// hashTool skips what is not there, not executable, or outside of what the
-// sandbox sees: a tool under /home or /opt is none for a job.
+// hashTool skips files that do not exist, are not executable, or are invisible in
+// the sandbox: jobs cannot use a tool under /home or /opt.
 func hashTool(name, path string, hashed map[string]hashing.Digest) (hostFile, bool) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || !visible(real) {
@@ -173,8 +174,8 @@ func hashFile(path string) (hashing.Digest, error) {
 	return hashing.Digest(sum.Sum(nil)), nil
 }
 
-// readOS takes the two fields that name a release; the rest changes with every
-// update of a web address.
+// readOS reads the two fields that identify a release; the others change with every
+// change of a web address.
 func readOS(path string) hostOS {
 	f, err := os.Open(path)
 	if err != nil {
@@ -197,9 +198,9 @@ func readOS(path string) hostOS {
 	return o
 }
 
-// HostChanged reports whether the host's toolchain is another one than HostManifest
-// describes: somebody has upgraded a package since. Jobs would run on other tools
-// than the digest says that they asked for.
+// HostChanged reports whether the host's toolchain differs from the one that
+// HostManifest describes, because a package was upgraded since. Jobs would then run
+// with other tools than their digest promises.
 func HostChanged() (bool, error) {
 	if _, err := manifest(); err != nil {
 		return false, err
@@ -207,17 +208,18 @@ func HostChanged() (bool, error) {
 	return onHost.changed(hostStamps, describeHost)
 }
 
-// hostWatch compares the toolchain with what was read of it.
+// hostWatch compares the toolchain with its state at the start.
 type hostWatch struct {
 	mu     sync.Mutex
-	doc    []byte   // as it was described first
-	stamps []string // of its files, when they were last read
-	other  bool     // what they came to then
+	doc    []byte   // the first description
+	stamps []string // of the files, when they were last read
+	other  bool     // whether the last description differed
 }
 
 var onHost hostWatch
 
-// changed reads the files again only if one has another stamp: hashing takes a while.
+// changed reads the files again only if a stamp changed, because hashing takes a
+// while.
 func (w *hostWatch) changed(look func() []string, describe func() ([]byte, error)) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -235,7 +237,7 @@ func (w *hostWatch) changed(look func() []string, describe func() ([]byte, error
 	return w.other, nil
 }
 
-// hostStamps are those of the files that HostManifest hashes.
+// hostStamps returns the stamps of the files that HostManifest hashes.
 func hostStamps() []string {
 	all := []string{stampOf("os-release", "/etc/os-release")}
 	eachHostFile(func(name, path string) {
@@ -250,8 +252,8 @@ func hostStamps() []string {
 	return all
 }
 
-// stampOf changes when a file is written, replaced or led elsewhere; "" if there is
-// none.
+// stampOf changes when a file is written or replaced, or its symlinks are; it is ""
+// if there is no file.
 func stampOf(name, path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {

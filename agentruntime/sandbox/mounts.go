@@ -11,32 +11,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newRoot is where the sandbox's root is put together. It covers the host's
-// /tmp in this mount namespace only.
+// newRoot is where the root of the sandbox is assembled. It covers the host's /tmp
+// in this mount namespace only.
 const newRoot = "/tmp"
 
-// Where artifacts are written, inside the sandbox.
+// artifactMount is the folder for artifacts inside the sandbox.
 const artifactMount = "/artifacts"
 
-// sharedMemory is where a C library keeps semaphores with names.
+// sharedMemory is where C libraries keep named semaphores.
 const sharedMemory = "/dev/shm"
 
 const maxLinkerCache = 2 << 20
 
-// systemDirs are the host's toolchain. Where the host has a symlink (/bin to
-// usr/bin) the sandbox gets the same link.
+// systemDirs are the folders of the host's toolchain. If one is a symlink on the
+// host (/bin to usr/bin), the sandbox gets the same link.
 func systemDirs() []string {
 	return []string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}
 }
 
-// providedDirs are the sandbox's own in every root.
+// providedDirs are provided by the sandbox in every root.
 func providedDirs() []string { return []string{"dev", "proc", "sys", "tmp", "artifacts", ".disk"} }
 
-// reservedDirs are the top-level names a mount path may not cover.
+// reservedDirs are the top-level names that a mount path must not cover.
 func reservedDirs() []string { return append(append(systemDirs(), "etc"), providedDirs()...) }
 
-// buildRoot assembles the file system, from an image or without one from the
-// host's toolchain, makes it the root and lets go of the host's.
+// buildRoot assembles the file system from an image or, without one, from the
+// host's toolchain. It makes it the root and detaches the host's.
 func buildRoot(p *plan, image *os.File) error {
 	system := func() error { return bindSystem(p.Certificates) }
 	if image != nil {
@@ -84,11 +84,11 @@ func bindSystem(certificates bool) error {
 	return writeCertificates()
 }
 
-// writeCertificates puts the authorities that the host trusts where programs
-// look for them; an image brings its own.
+// writeCertificates installs the authorities that the host trusts where programs
+// look for them; an image has its own.
 func writeCertificates() error {
 	list, err := rootCertificates()
-	if err != nil { // then the job has the web without encryption, as its host does
+	if err != nil { // like its host, the job then has the web without encryption
 		return nil
 	}
 	dir := filepath.Join(newRoot, filepath.Dir(certificateFile))
@@ -98,7 +98,8 @@ func writeCertificates() error {
 	return os.WriteFile(filepath.Join(newRoot, certificateFile), list, 0o644)
 }
 
-// show puts a directory, a file or the same symlink at inside, read-only.
+// show makes a directory, a file or a copy of a symlink visible at inside,
+// read-only.
 func show(from, inside string) error {
 	info, err := os.Lstat(from)
 	switch {
@@ -120,7 +121,7 @@ func show(from, inside string) error {
 	return bindReadOnly(from, inside)
 }
 
-// bindDir shows a host directory, and all that is mounted below it, read-only.
+// bindDir makes a host directory, with all mounts below it, visible read-only.
 func bindDir(host, inside string) error {
 	if err := os.Mkdir(inside, 0o755); err != nil {
 		return err
@@ -132,7 +133,7 @@ func bindReadOnly(host, inside string) error {
 	if err := unix.Mount(host, inside, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("bind %s: %w", host, err)
 	}
-	// Unlike a remount this reaches the mounts below too, or fails.
+	// Unlike a remount, this also applies to the mounts below, or fails.
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if err := unix.MountSetattr(unix.AT_FDCWD, inside, unix.AT_RECURSIVE, &attr); err != nil {
 		return fmt.Errorf("make %s read-only: %w", host, err)
@@ -140,9 +141,8 @@ func bindReadOnly(host, inside string) error {
 	return nil
 }
 
-// writeEtc gives the sandbox an /etc of its own: of the host's, where its
-// toolchain is shown, it has only what the dynamic linker and Debian's
-// alternatives need.
+// writeEtc creates the sandbox's own /etc. With the host's toolchain it contains
+// only the files that the dynamic linker and Debian's alternatives need.
 func writeEtc(host bool) error {
 	etc := filepath.Join(newRoot, "etc")
 	if err := os.Mkdir(etc, 0o755); err != nil {
@@ -210,8 +210,9 @@ func bindDevices() error {
 	return nil
 }
 
-// mountDisk makes one sized tmpfs and shows parts of it as the workspace, /tmp,
-// /artifacts and /dev/shm, so that together they never exceed the job's disk.
+// mountDisk mounts one tmpfs of limited size and binds parts of it as the
+// workspace, /tmp, /artifacts and /dev/shm, so that together they never exceed the
+// job's disk.
 func mountDisk(p *plan) error {
 	disk := filepath.Join(newRoot, ".disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {
@@ -260,7 +261,8 @@ func pivot() error {
 	if err := os.Chdir(newRoot); err != nil {
 		return err
 	}
-	// Old and new root on one spot: the old one is then on top and comes off.
+	// Old and new root are in the same place: the old one is on top and is
+	// unmounted.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return err
 	}
@@ -270,8 +272,8 @@ func pivot() error {
 	return os.Chdir("/")
 }
 
-// checkMountPath allows an absolute, clean path whose first element is not one
-// the sandbox needs itself.
+// checkMountPath accepts an absolute, clean path that does not begin with a
+// directory of the sandbox.
 func checkMountPath(path string) error {
 	if !strings.HasPrefix(path, "/") || filepath.Clean(path) != path || path == "/" || len(path) > 256 {
 		return errors.New("must be a clean absolute path below /")
@@ -293,8 +295,8 @@ func checkMountPath(path string) error {
 	return nil
 }
 
-// hiddenProc are files that say something of the machine and not of the job,
-// or speak to the kernel. Most are root's anyway.
+// hiddenProc are files that reveal something about the machine, or control the
+// kernel. Most are readable by root only anyway.
 func hiddenProc() []string {
 	return []string{
 		"cmdline", "interrupts", "iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats",
@@ -302,8 +304,8 @@ func hiddenProc() []string {
 	}
 }
 
-// mountProc shows the own pid namespace only, read-only, and of its processes
-// only the commands' own: process 1 stays hidden.
+// mountProc mounts /proc of this pid namespace, read-only. Commands see only their
+// own processes; process 1 stays hidden.
 func mountProc() error {
 	inside := filepath.Join(newRoot, "proc")
 	if err := os.Mkdir(inside, 0o555); err != nil {

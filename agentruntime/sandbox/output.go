@@ -11,14 +11,14 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// stream follows one output channel of one command: all of it is hashed, its
-// beginning is kept.
+// stream follows one output channel of one command: it hashes everything and keeps
+// the beginning.
 type stream struct {
 	channel string
 	emit    func(channel, text string)
 	sum     hash.Hash
 	head    []byte
-	carry   []byte // the bytes of a character whose rest has not come yet
+	carry   []byte // the beginning of an incomplete character
 }
 
 func newStream(channel string, emit func(channel, text string)) *stream {
@@ -41,7 +41,7 @@ func (s *stream) write(piece []byte) {
 	s.carry = append([]byte(nil), s.carry[whole:]...)
 }
 
-// end emits what never became a character.
+// end emits the remaining bytes of an incomplete character.
 func (s *stream) end() {
 	if s.emit != nil && len(s.carry) > 0 {
 		s.emit(s.channel, strings.ToValidUTF8(string(s.carry), "\uFFFD"))
@@ -51,10 +51,10 @@ func (s *stream) end() {
 
 func (s *stream) digest() hashing.Digest { return hashing.Digest(s.sum.Sum(nil)) }
 
-// preview is at most limit bytes of valid UTF-8, cut between characters.
+// preview returns at most limit bytes of valid UTF-8, cut between characters.
 func (s *stream) preview(limit int) string {
 	whole := s.head
-	if len(whole) > MaxPreviewBytes { // its end may be inside a character
+	if len(whole) > MaxPreviewBytes { // the head may end inside a character
 		whole = whole[:len(whole)-partialRune(whole)]
 	}
 	return preview(whole, limit)
@@ -72,8 +72,8 @@ func preview(b []byte, limit int) string {
 	return text[:cut]
 }
 
-// partialRune is how many bytes at the end of b begin a character that is not
-// complete.
+// partialRune returns the number of bytes at the end of b that begin an incomplete
+// character.
 func partialRune(b []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		tail := b[len(b)-n:]
@@ -87,7 +87,7 @@ func partialRune(b []byte) int {
 	return 0
 }
 
-// commandRun is what is known of one command.
+// commandRun collects the output and result of one command.
 type commandRun struct {
 	cmd            string
 	exitCode       int

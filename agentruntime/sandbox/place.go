@@ -19,23 +19,23 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/internal/watchdog"
 )
 
-// placePrefix begins the name of every place, so that Sweep knows them.
+// placePrefix starts the name of every place, so that Sweep recognizes them.
 const placePrefix = "lightwork-job-"
 
-// placeLock is a file of a place that its agent holds a lock on while it lives.
+// placeLock is a file of the place that the agent keeps locked as long as it lives.
 const placeLock = "lock"
 
-// place is where a job at LevelLandlock has its files: folders on the machine's
-// own disk, in place of the file system in memory of the other levels.
+// place holds the files of a job at LevelLandlock: folders on the machine's disk
+// instead of the in-memory file system of the other levels.
 type place struct {
 	dir  string
 	lock *os.File
 }
 
-// newPlace makes the folders. They belong to the commands' user and nobody else
-// can enter them; the commands' Landlock allows the three folders alone.
+// newPlace makes the folders. They belong to the commands' user, and nobody else
+// can enter them. Landlock allows the commands these three folders only.
 func newPlace(workDir string, uid int) (_ *place, err error) {
-	dir := filepath.Join(workDir, placePrefix+rand.Text()) // not to be guessed by another job
+	dir := filepath.Join(workDir, placePrefix+rand.Text()) // other jobs must not guess it
 	err = os.Mkdir(dir, 0o700)
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the job: %w", err)
@@ -74,8 +74,8 @@ func (p *place) tmp() string       { return filepath.Join(p.dir, "tmp") }
 func (p *place) artifacts() string { return filepath.Join(p.dir, "artifacts") }
 func (p *place) parts() []string   { return []string{p.workspace(), p.tmp(), p.artifacts()} }
 
-// settle has the plan speak of the place instead of the paths that a sandbox
-// with mounts of its own has.
+// settle replaces the paths in a plan, which are for a sandbox with its own mounts,
+// by those of the place.
 func (p *place) settle(to *plan) {
 	moved := map[string]string{to.MountPath: p.workspace(), to.Tmp: p.tmp(), to.Artifacts: p.artifacts()}
 	commands := slices.Clone(to.Commands)
@@ -88,7 +88,7 @@ func (p *place) settle(to *plan) {
 		}
 	}
 
-	// The system's git configuration is not readable, and git ends where it finds one.
+	// Git fails if it finds a system configuration that it cannot read.
 	env := []string{"TMPDIR=" + p.tmp(), "GIT_CONFIG_NOSYSTEM=1"}
 	for _, kv := range to.Env {
 		switch name, value, _ := strings.Cut(kv, "="); {
@@ -97,7 +97,7 @@ func (p *place) settle(to *plan) {
 		case name == "LIGHTWORK_ARTIFACTS":
 			kv = name + "=" + p.artifacts()
 		}
-		env = append(env, kv) // of two with one name programs take the last
+		env = append(env, kv) // of two variables with one name, programs use the last
 	}
 
 	to.Commands, to.Env = commands, env
@@ -122,7 +122,8 @@ func removeTree(dir string) error {
 	}
 	defer root.Close()
 
-	// A round opens the closed folders that it meets, and the next looks into them.
+	// Each round opens the inaccessible folders that it finds, and the next round
+	// looks inside.
 	for range maxDepth {
 		if err = os.RemoveAll(dir); err == nil {
 			return nil
@@ -143,10 +144,10 @@ func removeTree(dir string) error {
 	return err
 }
 
-// maxDepth is how many closed folders inside each other removeTree opens.
+// maxDepth bounds the nesting of inaccessible folders that removeTree opens.
 const maxDepth = 64
 
-// sweepPlaces removes the places of agents that are gone.
+// sweepPlaces removes the places of agents that have ended.
 func sweepPlaces(workDir string) (removed []string, err error) {
 	found, err := filepath.Glob(filepath.Join(workDir, placePrefix+"*"))
 	if err != nil {
@@ -158,11 +159,11 @@ func sweepPlaces(workDir string) (removed []string, err error) {
 		var st unix.Stat_t
 		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR ||
 			int(st.Uid) != os.Geteuid() && (os.Geteuid() != 0 || st.Uid != hostCommandID) {
-			continue // somebody else's
+			continue // owned by another user
 		}
 		lock, err := os.OpenFile(filepath.Join(dir, placeLock), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // being made, or being removed
+			continue // just being made or removed
 		}
 		if err == nil && unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			errs = append(errs, removeTree(dir))
@@ -180,14 +181,14 @@ type diskError struct{ what string }
 
 func (e *diskError) Error() string { return e.what }
 
-// Looks at the files take a twentieth of a processor at most.
+// The checks use at most a twentieth of a processor.
 const (
 	diskPause   = 50 * time.Millisecond
 	diskLongest = time.Second
 	diskShare   = 20
 )
 
-// watchDisk adds up the job's files until ctx ends or they are beyond the limit.
+// watchDisk adds up the job's files until ctx ends or they exceed the limit.
 func (p *place) watchDisk(ctx context.Context, bytes, inodes int64, root int) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -206,8 +207,7 @@ func (p *place) watchDisk(ctx context.Context, bytes, inodes int64, root int) er
 	}
 }
 
-// lookAtDisk counts what has a name in the place, and what has lost its name and
-// is held open.
+// lookAtDisk counts the files in the place, and deleted files that are still open.
 func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 	seen := map[uint64]bool{}
 	var used, count int64
@@ -229,7 +229,7 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 
 	top, err := os.OpenRoot(p.dir)
 	if err != nil {
-		return nil // it goes away with the job
+		return nil // the job has ended
 	}
 	defer top.Close()
 
@@ -240,7 +240,7 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 	device := info.Sys().(*syscall.Stat_t).Dev
 	err = fs.WalkDir(top.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d == nil {
-			return nil // gone meanwhile, or closed by the job to itself: its size was counted before
+			return nil // gone, or made inaccessible by the job: its size was counted before
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -267,9 +267,9 @@ func (p *place) lookAtDisk(bytes, inodes int64, root int) error {
 	return nil
 }
 
-// Sweep removes the cgroups, kills the processes still in them, and removes the
-// folders of sandboxes whose agent is gone: what a crash may leave behind. Mounts
-// need no sweep: they end with the namespace. It is safe while other agents run.
+// Sweep removes the remains of sandboxes whose agent crashed: it kills the
+// processes in their cgroups and removes the cgroups and folders. Mounts end with
+// their namespace. Sweep is safe while other agents run.
 func Sweep(opts Options) error {
 	opts, err := opts.withDefaults()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initCaps are the capabilities process 1 is born with, all of them only over
+// initCaps are the capabilities that process 1 starts with. They all apply only to
 // its own namespaces.
 func initCaps() []uintptr {
 	return []uintptr{
@@ -17,8 +17,8 @@ func initCaps() []uintptr {
 	}
 }
 
-// takeIdentity leaves the host's root id, if that is what init was started
-// with, for an unprivileged one.
+// takeIdentity changes from the host's root id, if init was started as root, to an
+// unprivileged one.
 func takeIdentity(split bool) error {
 	if split {
 		if err := syscall.Setgroups([]int{}); err != nil {
@@ -32,7 +32,7 @@ func takeIdentity(split bool) error {
 		}
 	}
 
-	// A change of ids clears the death signal, so it is asked for again here.
+	// A change of ids clears the parent-death signal, so it is set again here.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("set parent death signal: %w", err)
 	}
@@ -43,9 +43,9 @@ func takeIdentity(split bool) error {
 	return nil
 }
 
-// isolate finishes the namespaces: names, the cgroup view, the network, keys.
+// isolate sets up the namespaces: host name, view of the cgroups, network, keys.
 func isolate(loopback bool) error {
-	unix.Umask(0o022) // whatever the agent's is, a job's files come out the same
+	unix.Umask(0o022) // make the modes of a job's files independent of the agent's umask
 	if err := unix.Sethostname([]byte("sandbox")); err != nil {
 		return fmt.Errorf("set host name: %w", err)
 	}
@@ -53,8 +53,8 @@ func isolate(loopback bool) error {
 		return fmt.Errorf("set domain name: %w", err)
 	}
 
-	// Only now, after the agent has put this process into its cgroups, does
-	// the namespace hide where on the host they are.
+	// The agent has put this process into its cgroups by now, so the new namespace
+	// hides where on the host they are.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("unshare cgroup namespace: %w", err)
 	}
@@ -65,7 +65,7 @@ func isolate(loopback bool) error {
 		}
 	}
 
-	// A key ring of its own, so that the agent's cannot be searched.
+	// Join a new key ring, so that the agent's cannot be searched.
 	if _, err := unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0); err != nil && err != unix.ENOSYS {
 		return fmt.Errorf("join session keyring: %w", err)
 	}
@@ -94,13 +94,14 @@ func loopbackUp() error {
 	return nil
 }
 
-// dropPrivileges leaves the thread that starts commands with what it needs to
-// become nobody and to kill, and makes sure that nothing it executes ever has
-// more than nothing: no_new_privs, an empty bounding set, no ambient set. The
-// walls that are inherited follow: Landlock, which opens what it allows and so
-// comes first, then the filter of system calls.
+// dropPrivileges leaves the thread that starts commands only the capabilities for
+// changing to nobody and for killing. It makes sure that no program it executes can
+// ever gain a capability: no_new_privs, an empty bounding set, no ambient set. Then
+// it sets up the inherited barriers: Landlock, which opens the allowed paths and so
+// comes first, then the system call filter.
 func dropPrivileges(p *plan) (walls, error) {
-	// What a command becomes nobody with, and what reads and ends its leavings.
+	// For changing a command's user to nobody, and for reading and ending what it
+	// leaves.
 	if err := dropCapabilities(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL, unix.CAP_DAC_OVERRIDE); err != nil {
 		return walls{}, err
 	}
@@ -111,13 +112,13 @@ func dropPrivileges(p *plan) (walls, error) {
 	return walls{Landlock: abi}, filterSyscalls(p.Level, keepers{})
 }
 
-// withdraw is how process 1 confines itself where there are no namespaces: it
-// takes what it can from itself, and then reads the first byte that a stranger
-// wrote. Its guard is in no such confinement, so nothing here reaches it.
+// withdraw confines process 1 itself where there are no namespaces, before it reads
+// the first byte of the buyer's input. Its guard is not confined, and nothing here
+// can reach it.
 func withdraw(p *plan) (walls, error) {
 	unix.Umask(0o077)
 
-	// Orphans of the commands come here, to be ended with their command.
+	// Become the parent of the commands' orphans, to end them with their command.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return walls{}, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -143,7 +144,7 @@ func withdraw(p *plan) (walls, error) {
 	return walls{Landlock: abi}, filterSyscalls(p.Level, kin)
 }
 
-// dropCapabilities keeps the named ones, and gains none from then on.
+// dropCapabilities drops all capabilities but these, and prevents gaining new ones.
 func dropCapabilities(kept ...uint) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -155,7 +156,7 @@ func dropCapabilities(kept ...uint) error {
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
 		if err == unix.EINVAL || err == unix.EPERM && len(kept) == 0 {
-			break // beyond the kernel's last capability, or there is none to give
+			break // no such capability in this kernel, or none to drop
 		}
 		if err != nil {
 			return fmt.Errorf("drop capability %d: %w", c, err)
@@ -174,14 +175,14 @@ func dropCapabilities(kept ...uint) error {
 	return nil
 }
 
-// asCommandUser runs f with the file system identity of the commands, so that
-// what it creates is theirs and what they cannot reach it cannot reach.
+// asCommandUser runs f with the file system identity of the commands, so that it
+// creates files that belong to them and reaches only files that they can reach.
 func asCommandUser(p *plan, f func() error) error {
 	if !p.Split {
 		return f()
 	}
 
-	// setfsuid reports no errors: the second call returns the id in effect.
+	// setfsuid does not report errors; calling it again returns the id in effect.
 	_, _ = unix.SetfsgidRetGid(commandID)
 	_, _ = unix.SetfsuidRetUid(commandID)
 	defer func() {

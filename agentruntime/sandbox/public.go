@@ -9,10 +9,9 @@ import (
 	"github.com/lightwork-market/lightwork/internal/publicnet"
 )
 
-// checkPublic judges an address with a port: what a buyer names must not lead
-// into the provider's own network, unless the operator opened that part of it,
-// and never to the machine itself, whose addresses own are, by a public address
-// of it either.
+// checkPublic checks an address with a port that a buyer named. It must not be in
+// the provider's own network, unless the operator opened that part, and never on
+// the machine itself (own lists its addresses), not even by a public address.
 func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -21,7 +20,7 @@ func checkPublic(address string, own []net.Addr, opened []netip.Prefix) error {
 
 	ip := publicnet.Plain(ap.Addr())
 	switch {
-	case !ip.IsGlobalUnicast() || publicnet.IsMachine(ip): // loopback, multicast, where clouds keep a machine's secrets
+	case !ip.IsGlobalUnicast() || publicnet.IsMachine(ip): // loopback, multicast, metadata services of clouds
 		return fmt.Errorf("%s is not a public address", ip)
 	case publicnet.IsOwn(ip, own):
 		return fmt.Errorf("%s is this machine", ip)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// set puts the limits in force for this process and what it starts. The
-// processors are those of the calling thread, which starts the commands.
+// set applies the limits to this process and its descendants. The processors apply
+// to the calling thread, which starts the commands.
 func (r *rlimits) set() error {
 	if r == nil {
 		return nil
@@ -42,8 +42,8 @@ func (r *rlimits) set() error {
 	return useProcessors(r.CPUs)
 }
 
-// useProcessors leaves the calling thread some of the processors that it may
-// run on. Which ones goes by the process, so that jobs do not all share one.
+// useProcessors restricts the calling thread to some of its processors. The choice
+// depends on the process, so that not all jobs share one processor.
 func useProcessors(n int) error {
 	var all, some unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
@@ -69,7 +69,7 @@ func useProcessors(n int) error {
 	return nil
 }
 
-// ancestors are this process and those above it: agent, node and whoever
+// ancestors returns this process and its ancestors: agent, node and whatever
 // started them.
 func ancestors() []int {
 	list := []int{os.Getpid()}
@@ -92,5 +92,5 @@ func ancestors() []int {
 	return list
 }
 
-// maxAncestors bounds the filter that names them.
+// maxAncestors bounds the filter that lists them.
 const maxAncestors = 24

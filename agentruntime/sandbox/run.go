@@ -18,32 +18,32 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Program names this sandbox in the provenance of results.
+// Program identifies this sandbox in the provenance of results.
 const Program = "lightwork-sandbox@1.0.0"
 
-// Result is a sandbox_run result without what only the provider knows: its
-// JSON has no provider_pubkey.
+// Result is a sandbox_run result without the provider's key: its JSON has no
+// provider_pubkey.
 type Result struct {
 	schemas.SandboxRunResult
 	Provenance Provenance `json:"provenance"`
 }
 
-// Provenance is what the sandbox can say about a run.
+// Provenance describes how a result was made.
 type Provenance struct {
 	ModelID    string `json:"model_id"`
 	ExecutedAt int64  `json:"executed_at"` // unix seconds
 	DurationMS int64  `json:"duration_ms"`
 }
 
-// Run executes a request whose defaults are filled in, as schemas.ParseRequest
-// returns it. A command that fails, a timeout and a cancelled ctx are results;
-// the errors are *ConfineError (this machine), *RequestError (this request),
-// or ErrSandboxDied. With an error nothing is left behind but, perhaps,
-// complete files in Options.ArtifactDir.
+// Run executes a request whose defaults are filled in, as by schemas.ParseRequest.
+// A command that fails, a timeout and a canceled ctx give results. Errors are
+// *ConfineError (caused by this machine), *RequestError (caused by this request),
+// or ErrSandboxDied. After an error, nothing remains but possibly complete files in
+// Options.ArtifactDir.
 //
-// The limit on memory covers processes: what the files in the sandbox need is
-// granted on top, up to disk_mb. A provider must set aside both. A repository is
-// read before the job, in a sandbox of its own that takes up to a gibibyte.
+// The memory limit covers processes; files in the sandbox need further memory, up
+// to disk_mb. A provider must have both available. A repository is read before the
+// job, in a separate sandbox that needs up to a gibibyte.
 func Run(ctx context.Context, req *schemas.SandboxRunRequest, opts Options) (*Result, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -95,7 +95,7 @@ func requestError(err error) error {
 	return err
 }
 
-// honours refuses what a level cannot give a job.
+// honours refuses requests that the level cannot satisfy.
 func (l Level) honours(req *schemas.SandboxRunRequest) error {
 	switch policy := req.Sandbox.NetworkPolicy; {
 	case l.hasNamespaces():
@@ -108,8 +108,8 @@ func (l Level) honours(req *schemas.SandboxRunRequest) error {
 	return nil
 }
 
-// compile turns a request into a job, and refuses what cannot be honoured
-// instead of running something else.
+// compile converts a request to a job. It refuses what cannot be honoured instead
+// of running something else.
 func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
 	full := req.Sandbox.NetworkPolicy == "full"
 	if full && network.Bytes == 0 {
@@ -129,8 +129,9 @@ func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
 			Split: os.Geteuid() == 0, MountPath: req.Repo.MountPath, Env: environment(req.Env, web),
 			DiskBytes: disk << 20, Inodes: max(minInodes, disk*inodesPerMB),
 			Loopback: req.Sandbox.NetworkPolicy != "none", Proxy: full, Certificates: full,
-			// Results of several providers are compared by their artifacts: what else
-			// lies in a repository, caches with times in them, must not set them apart.
+			// Results of several providers are compared by their artifacts. A
+			// summary would make them differ, because it also covers files with
+			// times in them, such as caches.
 			Summary: req.Verification.Redundancy < 2,
 		},
 		limits:  cgroup.Limits{MemoryBytes: (res.MemoryMB+disk)<<20 + supervisorMemory, CPUs: res.CPUs},
@@ -159,7 +160,7 @@ func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
 	return j, nil
 }
 
-// workdir is a directory at or below the mount path, /tmp or /artifacts.
+// workdir returns a directory at or below the mount path, /tmp or /artifacts.
 func workdir(mountPath, dir string) (string, error) {
 	if !path.IsAbs(dir) {
 		dir = path.Join(mountPath, dir)
@@ -173,8 +174,9 @@ func workdir(mountPath, dir string) (string, error) {
 	return "", errors.New("leaves the workspace")
 }
 
-// environment is all the commands get: nothing of the agent's. The request may
-// set anything but where artifacts go. web is what a job with a proxy needs.
+// environment is the complete environment of the commands; nothing is inherited
+// from the agent. The request may set everything except the folder for artifacts.
+// web has the variables of a job with a proxy.
 func environment(env, web map[string]string) []string {
 	all := map[string]string{"PATH": searchPath, "HOME": "/tmp", "LANG": "C.UTF-8"}
 	maps.Copy(all, web)
@@ -216,8 +218,7 @@ func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Resu
 	return r
 }
 
-// status follows the exit codes; only what ended a job in another way than its
-// own commands is something else.
+// status follows the exit codes, unless a limit or the caller ended the job.
 func status(req *schemas.SandboxRunRequest, out *outcome) (schemas.Status, string) {
 	memory := ""
 	if out.oomKills > 0 {
@@ -241,8 +242,8 @@ func status(req *schemas.SandboxRunRequest, out *outcome) (schemas.Status, strin
 		return schemas.StatusSuccess, memory
 	}
 
-	// A command whose failure is allowed ends no job; if the job ended there,
-	// it was the sandbox that died of it.
+	// A command that is allowed to fail does not end the job; if the job ended
+	// there, the sandbox died.
 	if n := len(out.runs); n < len(req.Commands) && req.Commands[n-1].ContinueOnFail {
 		return schemas.StatusError, memory
 	}
@@ -256,8 +257,8 @@ func diskText(req *schemas.SandboxRunRequest) string {
 	return fmt.Sprintf("%d MiB", defaultDiskMB)
 }
 
-// systemInfo tells what the commands ran on and what confined them, and not
-// more of the host.
+// systemInfo describes the system and the confinement of the commands, and nothing
+// else about the host.
 func systemInfo(provider string, out *outcome) string {
 	if out.level == "" {
 		return "nothing ran"

@@ -1,15 +1,15 @@
 // Package sandbox runs the commands of an oa.sandbox_run.v1 job inside Linux
-// namespaces with a read-only system, a sized file system in memory and cgroup
-// limits. The network is none, a loopback of the job's own, or a proxy that the
-// caller provides.
+// namespaces, with a read-only system, an in-memory file system of limited size,
+// and cgroup limits. A job has no network, a loopback device of its own, or a proxy
+// operated by this package.
 //
-// The confinement is done by a copy of the own program: Run starts
-// /proc/self/exe with Options.Init as its arguments, in new user, pid, mount,
-// net, ipc and uts namespaces, and that copy, process 1 of the new pid
-// namespace, calls Init. Killing it kills everything in the sandbox.
+// A copy of this program sets up the confinement: Run starts /proc/self/exe with
+// Options.Init as its arguments in new user, pid, mount, net, ipc and uts
+// namespaces. The copy, process 1 of the new pid namespace, calls Init. Killing it
+// kills everything in the sandbox.
 //
-// Nothing runs unconfined: where a limit cannot be set, Run refuses with an
-// error that is ErrCannotConfine and says what is missing.
+// No command runs unconfined: if a limit cannot be set, Run returns an error that
+// is ErrCannotConfine and says what is missing.
 package sandbox
 
 import (
@@ -22,20 +22,20 @@ import (
 
 // Limits that no request can raise.
 const (
-	// MaxOutputBytes is the most one command may write to stdout and stderr
-	// together; beyond it the job is killed.
+	// MaxOutputBytes bounds the stdout and stderr of one command together; a job
+	// that exceeds it is killed.
 	MaxOutputBytes = 64 << 20
-	// MaxPreviewBytes is the most of a stream that a result shows.
+	// MaxPreviewBytes bounds the part of a stream that a result shows.
 	MaxPreviewBytes = 16 << 10
-	// MaxArtifacts and MaxArtifactBytes bound what is copied out.
+	// MaxArtifacts and MaxArtifactBytes bound the artifacts of a job.
 	MaxArtifacts     = 128
-	MaxArtifactBytes = 32<<20 - 1<<10 // its box fits a blob of 32 MiB
-	// MaxSourceEntries and MaxSourceBytes bound an inline repository: its
+	MaxArtifactBytes = 32<<20 - 1<<10 // a sealed artifact fits a blob of 32 MiB
+	// MaxSourceEntries and MaxSourceBytes bound an inline repository: the number of
 	// entries, and the size of the compressed archive.
 	MaxSourceEntries = 10_000
 	MaxSourceBytes   = 16 << 20
-	// previewBudget bounds all previews of one result together, so that even
-	// escaped six to one it fits a result's 4 MiB.
+	// previewBudget bounds all previews of a result together, so that the result
+	// stays below 4 MiB even if escaping makes six bytes of each.
 	previewBudget = 512 << 10
 	// MaxPlanBytes bounds commands and environment together, as JSON.
 	MaxPlanBytes = 8 << 20
@@ -45,21 +45,21 @@ const (
 	defaultPids      = 256
 	inodesPerMB      = 64
 	minInodes        = 16384
-	supervisorMemory = 24 << 20 // what process 1 of the sandbox may need for itself
+	supervisorMemory = 24 << 20 // for process 1 of the sandbox
 )
 
 // Errors of this package. A *ConfineError is ErrCannotConfine, a
 // *RequestError is ErrRequest.
 var (
-	// ErrCannotConfine: this machine cannot set a limit that every job needs.
+	// ErrCannotConfine: this machine cannot enforce a required limit.
 	ErrCannotConfine = errors.New("cannot confine")
-	// ErrRequest: the request asks for something that the sandbox does not do.
+	// ErrRequest: the sandbox does not support the request.
 	ErrRequest = errors.New("bad sandbox request")
 	// ErrSandboxDied: process 1 of the sandbox ended without a report.
 	ErrSandboxDied = errors.New("sandbox died")
 )
 
-// ConfineError names every confinement that could not be set up.
+// ConfineError lists the parts of the confinement that could not be set up.
 type ConfineError struct{ Missing []string }
 
 func (e *ConfineError) Error() string {
@@ -69,7 +69,7 @@ func (e *ConfineError) Error() string {
 // Is makes errors.Is(err, ErrCannotConfine) true.
 func (e *ConfineError) Is(target error) bool { return target == ErrCannotConfine }
 
-// RequestError names the request field that cannot be honoured.
+// RequestError names the field of the request that cannot be honoured.
 type RequestError struct{ Field, Reason string }
 
 func (e *RequestError) Error() string {
@@ -79,45 +79,46 @@ func (e *RequestError) Error() string {
 // Is makes errors.Is(err, ErrRequest) true.
 func (e *RequestError) Is(target error) bool { return target == ErrRequest }
 
-// Options say how jobs run on this machine. Init is required.
+// Options configure jobs on this machine. Init is required.
 type Options struct {
-	// Init are the arguments, with the program's name first, that make the
-	// own program call Init, for example {"lightwork", "agent", "sandbox-init"}.
+	// Init is the command line, starting with the program's name, with which this
+	// program calls [Init], such as {"lightwork", "agent", "sandbox-init"}.
 	Init []string
-	// ArtifactDir is an existing directory that receives each artifact under
-	// the hex SHA-256 of its bytes. Empty: artifacts are hashed, not kept.
+	// ArtifactDir is an existing directory in which each artifact is stored under
+	// the hex SHA-256 of its bytes. If it is empty, artifacts are hashed but not
+	// stored.
 	ArtifactDir string
-	// ImageDir is where the operator registered images (package images), the
-	// root file systems of jobs with provider "docker". Empty: there are none.
+	// ImageDir is the store of registered images (package images), the root file
+	// systems of jobs with provider "docker". If it is empty, there are none.
 	ImageDir string
-	// FetchFrom are the servers that repositories may be fetched from: host
-	// names, reached by https at public addresses; "*" for every host; or an
-	// origin like "http://127.0.0.1:8080", which is not looked at any further.
-	// Empty: a job brings its files in the request.
+	// FetchFrom lists the servers from which repositories may be fetched: host
+	// names, reached by https at public addresses; "*" for every host; or an origin
+	// like "http://127.0.0.1:8080", which is used without further checks. If it is
+	// empty, jobs must bring their files in the request.
 	FetchFrom []string
-	// CAFile holds certificates (PEM) of authorities that a server of FetchFrom
-	// may have its own from, beside those that this host trusts. Empty: none.
+	// CAFile has PEM certificates of authorities that are trusted for the servers
+	// of FetchFrom, in addition to those that this host trusts. It may be empty.
 	CAFile string
-	// Network is what jobs with the network policy "full" get. Zero: they are
-	// refused.
+	// Network is the network of jobs with the network policy "full". If it is zero,
+	// such jobs are refused.
 	Network Network
-	// Level is how firmly jobs are confined; a machine that cannot do it runs
-	// none. Empty: LevelFull.
+	// Level is the level of confinement; if the machine does not support it, no
+	// jobs run. Empty means LevelFull.
 	Level Level
-	// WorkDir is where jobs at LevelLandlock have their files, each in a folder
-	// of its own that goes with it. Empty: the folder for temporary files.
+	// WorkDir holds the files of jobs at LevelLandlock, each in a folder that is
+	// removed with the job. Empty means the folder for temporary files.
 	WorkDir string
-	// CgroupRoot is where cgroup file systems are mounted. Empty:
+	// CgroupRoot is the mount point of the cgroup file systems. Empty means
 	// /sys/fs/cgroup.
 	CgroupRoot string
 	// MaxPids bounds the processes and threads of a job, including the few of
-	// process 1. Zero: 256.
+	// process 1. Zero means 256.
 	MaxPids int
-	// Stream receives output as it is written: channel is "stdout" or
-	// "stderr", text is valid UTF-8. It is called from one goroutine and holds
-	// the job up while it runs. Nil: no streaming.
+	// Stream receives output as it is written: channel is "stdout" or "stderr",
+	// text is valid UTF-8. It is called from one goroutine and delays the job while
+	// it runs. If it is nil, output is not streamed.
 	Stream func(channel, text string)
-	// Logger receives what an operator should know. Nil: nothing is logged.
+	// Logger receives messages for the operator. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 

@@ -10,19 +10,18 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/seccomp"
 )
 
-// newNamespaces are the flags of clone that make namespaces. CLONE_NEWTIME is
-// not among them: clone has no room for it, and clone3 is refused altogether.
+// newNamespaces are the flags of clone that create namespaces. CLONE_NEWTIME is
+// missing because clone cannot take it, and clone3 is refused altogether.
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
 var errNoSyscallList = errors.New("there is no list of allowed system calls for " + runtime.GOARCH)
 
-// filterSyscalls refuses every system call that is not on the list, in all
-// threads of this process and for good: whatever it starts inherits the
-// filter. It needs no_new_privs. A refused call fails with ENOSYS, which
-// programs take as an older kernel and do without, one that only privilege
-// allows with EPERM; what comes in by another architecture's entrance ends the
-// process.
+// filterSyscalls refuses every system call that is not on the list, permanently and
+// in all threads of this process; descendants inherit the filter. It needs
+// no_new_privs. A refused call fails with ENOSYS, so that programs fall back as on
+// an older kernel; a privileged call fails with EPERM; a call through the interface
+// of another architecture kills the process.
 func filterSyscalls(level Level, k keepers) error {
 	prog, err := buildFilter(level, k)
 	if err != nil {
@@ -34,14 +33,15 @@ func filterSyscalls(level Level, k keepers) error {
 	return nil
 }
 
-// buildFilter is one comparison a call, in a row: the kernel remembers which
-// calls are allowed whatever their arguments, so the length costs nothing.
+// buildFilter returns a sequence of one comparison per call. Its length costs
+// nothing, because the kernel caches which calls are allowed regardless of their
+// arguments.
 func buildFilter(level Level, k keepers) ([]unix.SockFilter, error) {
 	if seccomp.Arch == 0 {
 		return nil, errNoSyscallList
 	}
 	prog := seccomp.Begin(seccomp.Return(unix.SECCOMP_RET_KILL_PROCESS))
-	for _, rule := range append(level.rules(k), argumentRules()...) { // of two for one call the first decides
+	for _, rule := range append(level.rules(k), argumentRules()...) { // of two rules for a call, the first applies
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, rule.number, 0, uint8(len(rule.body))))
 		prog = append(prog, rule.body...)
 	}
@@ -58,15 +58,16 @@ func buildFilter(level Level, k keepers) ([]unix.SockFilter, error) {
 	return append(prog, seccomp.Refuse(unix.ENOSYS)), nil
 }
 
-// argumentRule decides one call by its arguments. Its body always returns.
+// argumentRule allows or refuses one call by its arguments. Its body always
+// returns.
 type argumentRule struct {
 	number uint32
 	body   []unix.SockFilter
 }
 
-// argumentRules look at the low 32 bits of an argument and at nothing else,
-// because the kernel does so too for these: a rule that compared all 64 would
-// let a number with a stray upper bit pass.
+// argumentRules compare only the low 32 bits of an argument, because the kernel
+// uses only these for the calls here: a rule for all 64 bits could be evaded by
+// setting an upper bit.
 func argumentRules() []argumentRule {
 	return []argumentRule{
 		{unix.SYS_CLONE, []unix.SockFilter{
@@ -75,7 +76,7 @@ func argumentRules() []argumentRule {
 			seccomp.Refuse(unix.EPERM),
 			seccomp.Return(unix.SECCOMP_RET_ALLOW),
 		}},
-		// Typing into somebody's terminal.
+		// These requests insert input into another program's terminal.
 		{unix.SYS_IOCTL, []unix.SockFilter{
 			seccomp.Arg(1),
 			seccomp.Jump(unix.BPF_JEQ, unix.TIOCSTI, 1, 0),
@@ -84,18 +85,20 @@ func argumentRules() []argumentRule {
 			seccomp.Return(unix.SECCOMP_RET_ALLOW),
 		}},
 		{unix.SYS_PERSONALITY, oneOf(0, unix.EPERM, knownPersonalities())},
-		// Limits are one's own affair; process 1 may have the same user.
+		// A process may change only its own limits; process 1 may have the same
+		// user.
 		{unix.SYS_PRLIMIT64, oneOf(0, unix.EPERM, []uint32{0})},
 		{unix.SYS_SOCKET, socketRule()},
 		{unix.SYS_SOCKETPAIR, oneOf(0, unix.EAFNOSUPPORT, []uint32{unix.AF_UNIX})},
 	}
 }
 
-// socketRule allows no more than programs need. Of the families that the
-// network namespace holds, AF_VSOCK, for one, would reach a machine's host; and
-// asking for a protocol that nobody uses has the kernel load its module.
+// socketRule allows only the socket families that programs need. A network
+// namespace does not isolate all families: AF_VSOCK, for one, would reach a
+// machine's host. And a request for an unused protocol makes the kernel load its
+// module.
 func socketRule() []unix.SockFilter {
-	const allow, family, protocol = 17, 18, 19 // places of the verdicts
+	const allow, family, protocol = 17, 18, 19 // indices of the verdicts
 	at := 0
 	to := func(verdict int) uint8 { return uint8(verdict - at - 1) }
 	var body []unix.SockFilter
@@ -107,7 +110,7 @@ func socketRule() []unix.SockFilter {
 	add(seccomp.Jump(unix.BPF_JEQ, unix.AF_INET, 4, 0))
 	add(seccomp.Jump(unix.BPF_JEQ, unix.AF_INET6, 3, 0))
 	add(seccomp.Jump(unix.BPF_JEQ, unix.AF_NETLINK, 0, to(family)))
-	add(seccomp.Arg(2)) // of netlink, what lists interfaces
+	add(seccomp.Arg(2)) // of netlink, the protocol that lists interfaces
 	add(seccomp.Jump(unix.BPF_JEQ, unix.NETLINK_ROUTE, to(allow), to(family)))
 
 	add(seccomp.Arg(1))
@@ -125,14 +128,14 @@ func socketRule() []unix.SockFilter {
 	return body
 }
 
-// knownPersonalities are Linux, Linux with a 32-bit name, both with a 2.6
-// version, Linux without address randomisation, which race detectors ask for,
-// and the question which one it is.
+// knownPersonalities are Linux, Linux with a 32-bit name, both with a 2.6 version,
+// Linux without address randomisation (which race detectors request), and the query
+// of the current one.
 func knownPersonalities() []uint32 {
 	return []uint32{0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff}
 }
 
-// oneOf allows a call whose argument is in the list.
+// oneOf allows a call if the argument is in the list.
 func oneOf(argument int, errno unix.Errno, allowed []uint32) []unix.SockFilter {
 	body := []unix.SockFilter{seccomp.Arg(argument)}
 	for _, value := range allowed {
@@ -142,14 +145,14 @@ func oneOf(argument int, errno unix.Errno, allowed []uint32) []unix.SockFilter {
 }
 
 // keepers are the processes that a job at LevelLandlock must not signal: its
-// process 1 and those above, which may have the commands' user too.
+// process 1 and the ancestors, which may have the same user as the commands.
 type keepers struct {
 	pids     []int
 	sameUser bool
 }
 
-// rules are what the filter refuses at a level beside what it refuses at all of
-// them, because nothing else there would hold it.
+// rules are the additional refusals of a level, where no other mechanism covers
+// them.
 func (l Level) rules(k keepers) (all []argumentRule) {
 	switch l {
 	case LevelLimits:
@@ -160,7 +163,7 @@ func (l Level) rules(k keepers) (all []argumentRule) {
 	return nil
 }
 
-// refuse makes rules for calls that are refused whatever their arguments.
+// refuse returns rules for calls that are refused regardless of their arguments.
 func refuse(errno unix.Errno, calls ...uint32) (all []argumentRule) {
 	for _, number := range calls {
 		all = append(all, argumentRule{number, []unix.SockFilter{seccomp.Refuse(errno)}})
@@ -168,8 +171,8 @@ func refuse(errno unix.Errno, calls ...uint32) (all []argumentRule) {
 	return all
 }
 
-// unboundedRules refuse memory that belongs to no process, which a watchdog
-// would not see, and the choice of processors, which is the job's limit.
+// unboundedRules refuse memory that belongs to no process, which a watchdog would
+// not see, and the choice of processors, which is a limit of the job.
 func unboundedRules() []argumentRule {
 	all := refuse(
 		unix.ENOSYS, unix.SYS_MEMFD_CREATE,
@@ -180,7 +183,8 @@ func unboundedRules() []argumentRule {
 	return append(all, refuse(unix.EPERM, unix.SYS_SCHED_SETAFFINITY)...)
 }
 
-// sharedRules refuse what reaches beyond the job where it shares the machine's
+// sharedRules refuse calls that reach beyond the job where it shares the machine's
+// network and processes, perhaps as the same user as the node:
 // network and processes, perhaps as the same user as the node:
 //
 //   - sockets, but for pairs of them, which lead nowhere else;
@@ -209,7 +213,7 @@ func sharedRules(pids []int, sameUser bool) []argumentRule {
 	}
 	all = append(all, argumentRule{unix.SYS_FCNTL, noneOf(1, unix.F_SETOWN, fSetOwnEx, unix.F_SETSIG)})
 
-	processes := []uint32{^uint32(0)} // everybody
+	processes := []uint32{^uint32(0)} // all processes
 	for _, pid := range pids {
 		processes = append(processes, uint32(pid), uint32(-pid))
 	}
@@ -227,8 +231,8 @@ func pathCalls() []uint32 {
 	return append(archPathCalls(), unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT)
 }
 
-// null allows a call whose argument, an address, is null. The kernel looks at
-// all 64 bits of it, so this does too.
+// null allows a call whose argument, an address, is null. The kernel uses all 64
+// bits of it, so all are compared.
 func null(argument int) []unix.SockFilter {
 	return []unix.SockFilter{
 		seccomp.Arg(argument),
@@ -240,7 +244,7 @@ func null(argument int) []unix.SockFilter {
 	}
 }
 
-// noneOf refuses a call whose argument is in the list.
+// noneOf refuses a call if the argument is in the list.
 func noneOf(argument int, refused ...uint32) []unix.SockFilter {
 	body := []unix.SockFilter{seccomp.Arg(argument)}
 	for _, value := range refused {

@@ -20,22 +20,22 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// bundlePrefix begins a repository source that is a git bundle.
+// bundlePrefix starts a repository source that is a git bundle.
 const bundlePrefix = "data:application/x-git-bundle;base64,"
 
-// source is where the files of a job come from: at most one of archive, bundle
-// and url is set.
+// source is the origin of a job's files: at most one of archive, bundle and url is
+// set.
 type source struct {
 	archive []byte // tar.gz
 	bundle  []byte
 	url     string
 	origin  origin // of url
-	commit  string // of bundle and url: its full id
+	commit  string // for bundle and url: the full commit id
 }
 
-// parseSource reads repo.source and repo.git_ref. A repository is only useful
-// to two parties who must agree on a result if both mean the same files, so
-// the reference is the full id of a commit and no name that moves.
+// parseSource reads repo.source and repo.git_ref. Several providers can agree on a
+// result only if they use the same files, so the reference must be a full commit id
+// and not a branch or tag, which can move.
 func parseSource(repo *schemas.SandboxRepo, opts Options) (*source, error) {
 	s := &source{}
 	var err error
@@ -64,7 +64,7 @@ func parseSource(repo *schemas.SandboxRepo, opts Options) (*source, error) {
 func decodeBundle(text string) ([]byte, error) {
 	encoded := strings.TrimPrefix(text, bundlePrefix)
 	bundle, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	// The decoder skips line breaks; one bundle has one spelling.
+	// The decoder skips line breaks, but a bundle must have only one spelling.
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return nil, fmt.Errorf("the bundle is not base64")
 	}
@@ -74,8 +74,8 @@ func decodeBundle(text string) ([]byte, error) {
 	return bundle, nil
 }
 
-// load makes the source the archive that the job begins with. Fetching counts
-// towards the job's time.
+// load makes the source the archive with which the job starts. The time for
+// fetching counts as time of the job.
 func (j *job) load(ctx context.Context, s *source, opts Options) error {
 	archive := s.archive
 	if s.commit != "" {
@@ -96,8 +96,8 @@ func (j *job) load(ctx context.Context, s *source, opts Options) error {
 	return nil
 }
 
-// CheckRemote says why a repository is not fetched from an address; allowed is
-// Options.FetchFrom.
+// CheckRemote reports why a repository may not be fetched from an address; allowed
+// is Options.FetchFrom.
 func CheckRemote(address string, allowed []string) error {
 	_, err := parseRemote(address, allowed)
 	return err
@@ -108,16 +108,16 @@ func commitID(text string) bool {
 	return (len(text) == 40 || len(text) == 64) && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// origin is one server that a fetch may reach.
+// origin is the one server that a fetch may reach.
 type origin struct {
 	host  string
 	port  string
-	plain bool // http, and whatever address: the operator named it in full
+	plain bool // http, at any address: the operator named the whole origin
 }
 
-// parseRemote checks an address against what the operator allows: host names,
-// reached by https at public addresses only, "*" for every host, or a whole
-// origin like "http://127.0.0.1:8080".
+// parseRemote checks an address against the operator's list of host names (reached
+// by https at public addresses only), "*" for every host, and whole origins like
+// "http://127.0.0.1:8080".
 func parseRemote(text string, allowed []string) (origin, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 2048 || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
@@ -152,7 +152,7 @@ func parseRemote(text string, allowed []string) (origin, error) {
 	return origin{}, fmt.Errorf("repositories of %s://%s are not offered", u.Scheme, u.Host)
 }
 
-// What the sandbox that reads a repository may use.
+// Resources of the sandbox that reads a repository.
 const (
 	fetchMemory  = 512 << 20
 	fetchDisk    = 512 << 20
@@ -160,11 +160,10 @@ const (
 	maxRootCerts = 4 << 20
 )
 
-// fetchScript turns a bundle or a remote into a tar.gz of one commit. Whatever
-// the repository says about hooks, filters, attributes, submodules or
-// configuration has no effect: nothing is checked out, and the attributes that
-// change an archive are switched off. Git itself compares the objects with
-// the commit's id.
+// fetchScript converts a bundle or a remote to a tar.gz of one commit. Hooks,
+// filters, attributes, submodules and configuration of the repository have no
+// effect: nothing is checked out, and attributes that change an archive are
+// disabled. Git itself compares the objects with the commit's id.
 const fetchScript = `set -e
 workspace=$PWD
 git init -q --bare --template= --object-format="$FORMAT" "$HOME/r"
@@ -180,7 +179,8 @@ fi
 git archive --format=tar.gz -1 -o "$LIGHTWORK_ARTIFACTS/source.tar.gz" "$COMMIT"
 `
 
-// gitSettings keep git to one server and one protocol, and from asking.
+// gitSettings restrict git to one server and one protocol, and keep it from
+// prompting.
 func gitSettings(s *source) []string {
 	format, protocol := "sha1", "https"
 	if len(s.commit) == 64 {
@@ -208,9 +208,9 @@ func gitSettings(s *source) []string {
 	return env
 }
 
-// fetch reads a repository inside a sandbox of its own, which for a remote has
-// a way to that one server and to nothing else, and returns the commit's files
-// as a tar.gz. What the repository cannot give is a *RequestError.
+// fetch reads a repository in a separate sandbox, which for a remote can reach that
+// one server only, and returns the commit's files as a tar.gz. Faults of the
+// repository are reported as *RequestError.
 func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
 	if s.url != "" && !opts.Level.hasNamespaces() {
 		return nil, &RequestError{"repo.source", "repositories are not fetched at the confinement level " + string(opts.Level) + ": send a bundle or an archive"}
@@ -240,7 +240,7 @@ func fetch(ctx context.Context, s *source, opts Options) ([]byte, error) {
 	return readOutput(ctx, out)
 }
 
-// readOutput takes the archive out of what the sandbox left.
+// readOutput returns the archive from the sandbox's output.
 func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 	switch {
 	case ctx.Err() != nil:
@@ -266,8 +266,8 @@ func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 	return out.artifacts[0].content, nil
 }
 
-// fetchFiles are what git needs beside itself: the bundle, or the certificates
-// that this host and the operator trust.
+// fetchFiles packs the input of git: the bundle, or the certificates that this host
+// and the operator trust.
 func fetchFiles(s *source, caFile string) ([]byte, error) {
 	name, content := "bundle", s.bundle
 	if s.url != "" {
@@ -298,8 +298,8 @@ func fetchFiles(s *source, caFile string) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// readCA is what the host trusts and the operator's own file, if there is one;
-// either will do.
+// readCA returns the certificates that the host trusts and those of the operator's
+// file; one of the two is enough.
 func readCA(caFile string) ([]byte, error) {
 	list, err := rootCertificates()
 	if caFile == "" {
@@ -312,8 +312,8 @@ func readCA(caFile string) ([]byte, error) {
 	return slices.Concat(list, []byte("\n"), own), nil
 }
 
-// CheckAuthorities says why Options.CAFile could not be used: it is not there,
-// or holds no certificate. Empty is fine.
+// CheckAuthorities reports why Options.CAFile cannot be used: it is missing or
+// contains no certificate. An empty name is valid.
 func CheckAuthorities(caFile string) error {
 	if caFile == "" {
 		return nil
@@ -328,7 +328,7 @@ func CheckAuthorities(caFile string) error {
 	return nil
 }
 
-// readCertificates reads a file of them, bounded.
+// readCertificates reads a certificate file of bounded length.
 func readCertificates(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -338,7 +338,7 @@ func readCertificates(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxRootCerts))
 }
 
-// rootCertificates reads the first of the places where systems keep them.
+// rootCertificates reads the first existing file of the usual places.
 func rootCertificates() ([]byte, error) {
 	for _, path := range []string{
 		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",

@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// summaryName is the artifact that tells what a job changed in its repository.
-// Where the commands leave one themselves, theirs is delivered and none is made.
+// summaryName is the artifact that lists a job's changes to its repository. If the
+// commands write a file of this name themselves, theirs is delivered instead.
 const summaryName = "PR_SUMMARY.md"
 
 // Bounds of a summary: rows of each table, and characters of a name in it.
@@ -22,10 +22,10 @@ const (
 	summaryCell = 200
 )
 
-// change is one file that differs.
+// change is one changed file.
 type change struct {
 	path          string
-	before, after *treeFile // nil: not there
+	before, after *treeFile // nil: does not exist
 	plus, minus   int       // lines
 	counted       bool
 }
@@ -40,7 +40,7 @@ func (c change) what() string {
 	return "changed"
 }
 
-// changes lists what differs, in the order of the paths.
+// changes lists the changed files, ordered by path.
 func changes(before, after tree) []change {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
@@ -64,7 +64,7 @@ func changes(before, after tree) []change {
 	return list
 }
 
-// count counts the lines that differ, where both sides are known as short texts.
+// count counts the changed lines if both versions are short texts.
 func (c *change) count() {
 	var old, now []byte
 	if c.before != nil {
@@ -78,7 +78,7 @@ func (c *change) count() {
 	}
 	c.counted = true
 
-	body := false // the lines before the first @@ name the files
+	body := false // the lines before the first @@ are file names
 	for line := range bytes.Lines(diff.Diff("before", old, "after", now)) {
 		switch {
 		case line[0] == '@':
@@ -91,8 +91,8 @@ func (c *change) count() {
 	}
 }
 
-// summarize writes what differs, and how the commands ended, so that the same
-// files make the same bytes on every machine; nil if nothing differs.
+// summarize writes the changes and the exit codes so that equal files give equal
+// bytes on every machine; nil if nothing changed.
 func summarize(p *plan, codes []int, before, after tree) []byte {
 	list := changes(before, after)
 	if len(list) == 0 {
@@ -136,7 +136,7 @@ func summarize(p *plan, codes []int, before, after tree) []byte {
 	return b.Bytes()
 }
 
-// cell is what one side of a change is.
+// cell formats one version of a changed file.
 func (f *treeFile) cell() string {
 	switch {
 	case f == nil:
@@ -151,7 +151,7 @@ func (f *treeFile) cell() string {
 	return f.digest.Hex()
 }
 
-// cell makes words of a stranger one cell of a table, and no markup.
+// cell formats untrusted text as one table cell without markup.
 func cell(text string) string {
 	quoted := strconv.QuoteToASCII(text)
 	if len(quoted) > summaryCell {
@@ -160,9 +160,8 @@ func cell(text string) string {
 	return "`" + strings.NewReplacer("|", `\x7c`, "`", `\x60`).Replace(quoted) + "`"
 }
 
-// sendSummary sends what the commands changed, as one more artifact. It is a
-// courtesy: where the files cannot be compared there is none, and the job is what
-// it was.
+// sendSummary sends the list of changes as one more artifact. It is optional: if
+// the files cannot be compared, it is left out and the job is not affected.
 func sendSummary(p *plan, codes []int, before tree, found []artifactHeader, w *frameWriter) error {
 	if before == nil || len(found) == MaxArtifacts {
 		return nil

@@ -4,11 +4,10 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// commonCalls are the system calls that every architecture has and that
-// shells, compilers, interpreters and build tools use. What is not here, or in
-// archCalls, or in argumentRules, is refused: io_uring and the older aio,
-// userfaultfd, clone3, the newer mount calls, secret memory, and whatever a
-// later kernel adds.
+// commonCalls are the system calls of every architecture that shells, compilers,
+// interpreters and build tools use. Calls that are in neither this list, archCalls
+// nor argumentRules are refused: io_uring and the older aio, userfaultfd, clone3,
+// the newer mount calls, secret memory, and whatever later kernels add.
 func commonCalls() []uint32 {
 	var all []uint32
 	for _, group := range [][]uint32{fileCalls(), descriptorCalls(), memoryCalls(), processCalls(), signalCalls(), timeCalls(), socketCalls(), ipcCalls()} {
@@ -17,9 +16,9 @@ func commonCalls() []uint32 {
 	return all
 }
 
-// privilegedCalls fail with EPERM, as they do for any user without privileges.
-// They need no mention to be refused; but programs that call them know this
-// answer, and some take ENOSYS for success.
+// privilegedCalls fail with EPERM, as for any user without privileges. They would
+// be refused anyway, but programs that call them expect this error, and some take
+// ENOSYS for success.
 func privilegedCalls() []uint32 {
 	return []uint32{
 		unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT,
@@ -74,8 +73,8 @@ func processCalls() []uint32 {
 		unix.SYS_SET_TID_ADDRESS, unix.SYS_SET_ROBUST_LIST, unix.SYS_GET_ROBUST_LIST, unix.SYS_RSEQ,
 		unix.SYS_FUTEX, unix.SYS_FUTEX_WAITV, unix.SYS_FUTEX_WAKE, unix.SYS_FUTEX_WAIT, unix.SYS_FUTEX_REQUEUE,
 		unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETGROUPS, unix.SYS_GETRESUID, unix.SYS_GETRESGID,
-		// Changes of ids are of no use without capabilities; process 1, which
-		// has the filter too, needs them to make a command nobody.
+		// Commands cannot change ids without capabilities, but process 1, which has
+		// the same filter, must change them to run a command as nobody.
 		unix.SYS_SETUID, unix.SYS_SETGID, unix.SYS_SETREUID, unix.SYS_SETREGID, unix.SYS_SETRESUID, unix.SYS_SETRESGID,
 		unix.SYS_SETGROUPS, unix.SYS_SETFSUID, unix.SYS_SETFSGID, unix.SYS_CAPGET, unix.SYS_CAPSET,
 		unix.SYS_PRCTL, unix.SYS_GETRLIMIT, unix.SYS_SETRLIMIT, unix.SYS_GETRUSAGE, unix.SYS_GETPRIORITY, unix.SYS_SETPRIORITY,
@@ -113,7 +112,7 @@ func socketCalls() []uint32 {
 	}
 }
 
-// ipcCalls reach what the ipc namespace holds, and no further.
+// ipcCalls reach only objects of the ipc namespace.
 func ipcCalls() []uint32 {
 	return []uint32{
 		unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP, unix.SYS_SEMCTL,

@@ -2,8 +2,8 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// archCalls are the calls of amd64 that later architectures left out, each the
-// older form of one in commonCalls.
+// archCalls are calls of amd64 that later architectures left out, each an older
+// form of a call in commonCalls.
 func archCalls() []uint32 {
 	return []uint32{
 		unix.SYS_OPEN, unix.SYS_CREAT, unix.SYS_STAT, unix.SYS_LSTAT, unix.SYS_NEWFSTATAT, unix.SYS_ACCESS, unix.SYS_GETDENTS,
@@ -16,7 +16,7 @@ func archCalls() []uint32 {
 	}
 }
 
-// archPathCalls are the older forms of those in pathCalls.
+// archPathCalls are the older forms of the calls in pathCalls.
 func archPathCalls() []uint32 {
 	return []uint32{unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT}
 }

@@ -2,7 +2,8 @@
 
 package sandbox
 
-// Nobody has made a list: seccomp.Arch is 0, and the sandbox refuses to run.
+// There is no list for this architecture: seccomp.Arch is 0, and the sandbox
+// refuses to run.
 
 func commonCalls() []uint32     { return nil }
 func archCalls() []uint32       { return nil }

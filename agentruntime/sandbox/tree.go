@@ -15,36 +15,37 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// Bounds of what is read of a repository to tell what a job changed. Process 1
-// keeps the texts in its own memory while the commands run.
+// Bounds for comparing a repository before and after a job. Process 1 keeps the
+// texts in its own memory while the commands run.
 const (
 	treeFiles = 2 * MaxSourceEntries
-	treeBytes = 64 << 20  // read each time
-	textBytes = 128 << 10 // of one file whose lines are counted
-	textsSum  = 2 << 20   // of all files that are kept
+	treeBytes = 64 << 20  // read for each comparison
+	textBytes = 128 << 10 // of a file whose changed lines are counted
+	textsSum  = 2 << 20   // of all texts that are kept
 )
 
 var errTreeTooLarge = errors.New("the repository is too large to be compared")
 
-// skipped names folders that hold no work: history, and what tools put away.
+// skipped are folders without work of the job: history and caches.
 var skipped = []string{".git", "node_modules", "__pycache__", ".pytest_cache", ".cache"}
 
 // treeFile is a regular file or a symlink of the repository.
 type treeFile struct {
 	size   int64
-	digest hashing.Digest // of a symlink: of its target
+	digest hashing.Digest // for a symlink, of its target
 	kind   byte           // 'f', 'x' executable, 'l' symlink
-	text   []byte         // nil unless it is a short text
+	text   []byte         // nil if the file is not a short text
 }
 
-// same reports whether nothing changed.
+// same reports whether the file is unchanged.
 func (f treeFile) same(o treeFile) bool { return f.kind == o.kind && f.digest == o.digest }
 
-// tree is a repository's files by their paths.
+// tree maps the paths of a repository to its files.
 type tree map[string]treeFile
 
-// readTree reads the files below a folder, which a job may have filled as it
-// liked: nothing is followed, opened that could block, or read without bound.
+// readTree reads the files below a folder. The job may have filled it maliciously,
+// so links are not followed, files that could block are not opened, and reads are
+// bounded.
 func readTree(dir string) (tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -56,7 +57,7 @@ func readTree(dir string) (tree, error) {
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil && d != nil && d.IsDir() && name != ".":
-			return fs.SkipDir // the job took its own rights away
+			return fs.SkipDir // the job made it inaccessible
 		case err != nil:
 			return err
 		case d.IsDir() && slices.Contains(skipped, path.Base(name)):
@@ -81,8 +82,8 @@ func readTree(dir string) (tree, error) {
 	return t, err
 }
 
-// readTreeFile reads one file; false for what is neither a file nor a symlink, or
-// cannot be opened.
+// readTreeFile reads one file. It returns false for a file that is neither regular
+// nor a symlink, or that cannot be opened.
 func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (treeFile, bool, error) {
 	if mode&fs.ModeSymlink != 0 {
 		target, err := root.Readlink(name)
@@ -94,7 +95,7 @@ func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (tre
 
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return treeFile{kind: '?'}, true, nil // the job took its own rights away
+		return treeFile{kind: '?'}, true, nil // the job made it inaccessible
 	}
 	defer f.Close()
 
@@ -121,7 +122,7 @@ func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (tre
 	return file, true, nil
 }
 
-// clipped keeps the first bytes that are written.
+// clipped keeps the first bytes that are written to it.
 type clipped struct {
 	kept []byte
 	room int

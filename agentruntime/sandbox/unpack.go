@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// unpackSource fills the workspace from the archive that follows the plan. It
-// runs inside the sandbox already, with the commands' rights, so that even a
-// mistake here stays inside.
+// unpackSource fills the workspace from the archive that follows the plan. It runs
+// inside the sandbox with the commands' rights, so that even a bug here has no
+// effect outside.
 func unpackSource(in io.Reader, p *plan) error {
 	stream := &frameStream{r: in, kind: frameSource}
 	err := asCommandUser(p, func() error {
@@ -28,21 +28,21 @@ func unpackSource(in io.Reader, p *plan) error {
 		return err
 	}
 
-	// What follows the archive's end is read too, so that the writer ends.
+	// Read what follows the archive's end too, so that the writer can finish.
 	_, err = io.Copy(io.Discard, stream)
 	return err
 }
 
 // untar unpacks a tar.gz of regular files, directories and symlinks that stay
-// inside root. Nothing is ever overwritten, and no entry is trusted to say its
-// true size: bytes are counted as they come.
+// inside root. It never overwrites anything, and counts bytes itself instead of
+// trusting the sizes of entries.
 func untar(root *os.Root, archive io.Reader, maxEntries int, maxBytes int64) error {
 	zr, err := gzip.NewReader(archive)
 	if err != nil {
 		return fmt.Errorf("open archive: %w", err)
 	}
 
-	// Headers count too: an archive of nothing but headers is also bounded.
+	// Headers count too, so that an archive of headers only is also bounded.
 	counted := &io.LimitedReader{R: zr, N: maxBytes + int64(maxEntries)*2048}
 	tr := tar.NewReader(counted)
 	var written int64
@@ -60,7 +60,7 @@ func untar(root *os.Root, archive io.Reader, maxEntries int, maxBytes int64) err
 		if n >= maxEntries {
 			return fmt.Errorf("archive has more than %d entries", maxEntries)
 		}
-		if h.Typeflag == tar.TypeXGlobalHeader { // git archive writes its commit here
+		if h.Typeflag == tar.TypeXGlobalHeader { // git archive writes the commit id here
 			continue
 		}
 
@@ -110,7 +110,7 @@ func untarEntry(root *os.Root, h *tar.Header, r io.Reader, room int64) (int64, e
 	return 0, fmt.Errorf("entry type %q is not a file, directory or symlink", h.Typeflag)
 }
 
-// entryName refuses absolute names and any ".." element, also where it would
+// entryName refuses absolute names and every ".." element, even one that would
 // cancel out.
 func entryName(name string) (string, error) {
 	if name == "" || strings.HasPrefix(name, "/") || strings.ContainsRune(name, 0) || len(name) > 4096 {
@@ -137,7 +137,8 @@ func checkLink(name, target string) error {
 
 var errTooLarge = errors.New("too large")
 
-// copyAtMost copies r to its end, or errTooLarge after limit bytes.
+// copyAtMost copies r to its end. If r has more than limit bytes, it returns
+// errTooLarge.
 func copyAtMost(w io.Writer, r io.Reader, limit int64) (int64, error) {
 	n, err := io.Copy(w, io.LimitReader(r, limit+1))
 	if err == nil && n > limit {

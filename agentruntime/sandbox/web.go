@@ -22,14 +22,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is what jobs with the network policy "full" get: the web, as TCP to
-// the ports 80 and 443 of public addresses, through an HTTP proxy that their
-// environment names. The zero value refuses the policy.
+// Network is the network of jobs with the network policy "full": the web, by TCP to
+// ports 80 and 443 of public addresses, through an HTTP proxy that is named in
+// their environment. The zero value refuses the policy.
 type Network struct {
-	// Bytes that one job may send and receive together; 0 refuses the policy.
+	// Bytes bounds the traffic of one job in both directions; 0 refuses the policy.
 	Bytes int64
-	// Opened are networks beside the public ones that jobs may reach. Addresses
-	// of this machine, loopback and link-local ones are reached in no case.
+	// Opened lists further networks that jobs may reach. Addresses of this machine,
+	// loopback and link-local addresses are never reachable.
 	Opened []netip.Prefix
 }
 
@@ -38,11 +38,11 @@ const (
 	certificateFile = "/etc/ssl/certs/ca-certificates.crt"
 )
 
-// errUsedUp is what a job hears that had all the bytes it may have.
+// errUsedUp is the error for a job that has used up its traffic.
 var errUsedUp = errors.New("the job has sent and received as much as it may")
 
-// webEnvironment names the proxy to programs, which agree on no one spelling,
-// and with the host's toolchain the certificates.
+// webEnvironment names the proxy in all the spellings that programs use and, with
+// the host's toolchain, the certificates.
 func webEnvironment(host bool) map[string]string {
 	const proxy, none = "http://" + proxyAddress, "localhost,127.0.0.1,::1"
 	env := map[string]string{
@@ -85,8 +85,8 @@ func (p *proxy) web(ctx context.Context, conn net.Conn) {
 	p.join(ctx, conn, in, server)
 }
 
-// dialWeb connects to the server that a request names, or says with which
-// status it is refused.
+// dialWeb connects to the server of a request. On an error it returns the HTTP
+// status of the refusal.
 func (p *proxy) dialWeb(ctx context.Context, req *http.Request) (net.Conn, int, error) {
 	if p.room.Load() <= 0 {
 		return nil, http.StatusForbidden, errUsedUp
@@ -100,13 +100,13 @@ func (p *proxy) dialWeb(ctx context.Context, req *http.Request) (net.Conn, int, 
 	}
 
 	server, err := dialPublic(ctx, host, port, p.network.Opened)
-	if err != nil { // without what the resolver or a private address would tell
+	if err != nil { // leave out what the resolver said or a private address
 		return nil, http.StatusBadGateway, fmt.Errorf("%s cannot be reached, or is not at a public address", host)
 	}
 	return server, 0, nil
 }
 
-// webTarget reads "host:port" of a tunnel, or the whole address of a request.
+// webTarget returns host and port of a tunnel's target or of a request's URL.
 func webTarget(req *http.Request) (host, port string, err error) {
 	if req.Method == http.MethodConnect {
 		host, port, err = net.SplitHostPort(req.RequestURI)
@@ -125,8 +125,8 @@ func webTarget(req *http.Request) (host, port string, err error) {
 	return req.URL.Hostname(), port, nil
 }
 
-// forward passes one plain request on and its answer back. The server gets it
-// without what was meant for the proxy, as the last of its connection.
+// forward passes on one plain request and its answer. It removes the headers meant
+// for the proxy and makes the request the last of its connection.
 func (p *proxy) forward(ctx context.Context, client net.Conn, req *http.Request, server net.Conn) {
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { server.Close() })()
@@ -147,7 +147,7 @@ func (p *proxy) forward(ctx context.Context, client net.Conn, req *http.Request,
 	client.Close()
 }
 
-// meteredWriter is metered for what is sent.
+// meteredWriter is metered for writing.
 type meteredWriter struct {
 	w    io.Writer
 	room *atomic.Int64
@@ -160,18 +160,18 @@ func (m *meteredWriter) Write(p []byte) (int, error) {
 	return m.w.Write(p)
 }
 
-// refuseWeb says why there is no connection.
+// refuseWeb answers with the reason why there is no connection.
 func refuseWeb(conn net.Conn, status int, why error) {
 	text := brief(why.Error()) + "\n"
 	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(text), text)
 }
 
-// A sandbox that reaches beyond itself has no network but a socket, made by its
-// process 1 on its own loopback device and handed to the agent. Where it fetches
-// a repository the agent behind it answers as a SOCKS proxy (RFC 1928) that
-// knows one server, for a job with the network policy "full" as the proxy of
-// web.go. Encryption is between the program in the sandbox and its server.
+// A sandbox with network access has no network device, but a socket that its
+// process 1 opens on its own loopback device and passes to the agent. To fetch a
+// repository, the agent serves it as a SOCKS proxy (RFC 1928) for one server; for a
+// job with the network policy "full", as an HTTP proxy. Encryption is between the
+// program in the sandbox and its server.
 const (
 	proxyPort    = 1080
 	proxyAddress = "127.0.0.1:1080"
@@ -185,8 +185,9 @@ const (
 
 var errNotOffered = errors.New("not the server of the repository")
 
-// offerProxy runs in process 1: it listens where git will connect, and gives
-// the socket away. A socket stays in the network it was made in.
+// offerProxy runs in process 1. It listens where git will connect and passes the
+// socket to the agent; a socket stays in the network namespace in which it was
+// made.
 func offerProxy() error {
 	defer unix.Close(proxyFD)
 
@@ -209,18 +210,18 @@ func offerProxy() error {
 	return nil
 }
 
-// proxy is the agent's side. stop ends it and every goroutine it started.
+// proxy is the agent's side. stop ends it and all its goroutines.
 type proxy struct {
-	origin  origin        // the one server, for a repository
-	network Network       // what a job may reach; with an origin, nothing
+	origin  origin        // the only server, for a repository
+	network Network       // what a job may reach; unused with an origin
 	control *net.UnixConn // the other end of proxyFD
 	cancel  context.CancelFunc
-	room    atomic.Int64 // bytes that may still pass, both ways
+	room    atomic.Int64 // remaining traffic in bytes, in both directions
 	done    sync.WaitGroup
 }
 
-// newProxy leads to the origin of a repository or, where there is none, to what
-// n allows. It also returns the end that process 1 gets.
+// newProxy returns a proxy to the origin of a repository or, without one, to the
+// networks that n allows. It also returns the end for process 1.
 func newProxy(o origin, n Network) (*proxy, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -260,8 +261,9 @@ func (p *proxy) stop() {
 	p.done.Wait()
 }
 
-// serve waits for the listener and answers it until the end. A sandbox that
-// sends none gets no network; what git then says explains it well enough.
+// serve waits for the listener and accepts its connections until the end. If the
+// sandbox sends no listener it has no network; git's own error message then
+// explains that well enough.
 func (p *proxy) serve(ctx context.Context) {
 	answer := p.connect
 	if p.origin.host == "" {
@@ -310,7 +312,8 @@ func receiveListener(control *net.UnixConn) (net.Listener, error) {
 	return net.FileListener(f)
 }
 
-// connect does one connection: greeting, request, answer, bytes both ways.
+// connect serves one connection: greeting, request, answer, then bytes in both
+// directions.
 func (p *proxy) connect(ctx context.Context, git net.Conn) {
 	_ = git.SetDeadline(time.Now().Add(helloTimeout))
 	host, port, err := readHello(git)
@@ -337,8 +340,8 @@ func (p *proxy) connect(ctx context.Context, git net.Conn) {
 	p.join(ctx, git, git, server)
 }
 
-// join passes bytes both ways until one side ends: what from gives goes to the
-// server, what the server gives goes to the client.
+// join copies bytes in both directions until one side ends: from the client's
+// reader to the server, and from the server to the client.
 func (p *proxy) join(ctx context.Context, client io.WriteCloser, from io.Reader, server net.Conn) {
 	defer server.Close()
 	defer context.AfterFunc(ctx, func() { server.Close() })()
@@ -350,8 +353,8 @@ func (p *proxy) join(ctx context.Context, client io.WriteCloser, from io.Reader,
 	client.Close()
 }
 
-// readHello reads what a SOCKS client begins with: no authentication, and the
-// wish for a connection to a name, or an address where that is the name.
+// readHello reads the beginning of a SOCKS connection: no authentication, and a
+// request for a connection to a name, or to an address if the origin is one.
 func readHello(rw io.ReadWriter) (host, port string, err error) {
 	bad := errors.New("not the proxy's protocol")
 	var head [4]byte
@@ -394,9 +397,9 @@ func readHello(rw io.ReadWriter) (host, port string, err error) {
 	return host, strconv.Itoa(int(rest[size])<<8 | int(rest[size+1])), nil
 }
 
-// dial reaches the one server, at a public address unless the operator named
-// the server in full. The address is judged when it is connected to: the name
-// may resolve differently a moment later.
+// dial connects to the origin, at a public address unless the operator named the
+// whole origin. The address is checked at the time of the connection, because the
+// name may resolve differently later.
 func (p *proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
 	if host != p.origin.host || port != p.origin.port {
 		return nil, errNotOffered
@@ -408,8 +411,8 @@ func (p *proxy) dial(ctx context.Context, host, port string) (net.Conn, error) {
 	return dialPublic(ctx, host, port, nil)
 }
 
-// dialPublic connects to public addresses and to the networks that the operator
-// opened. Which those of this machine are may change, so it looks each time.
+// dialPublic connects to public addresses and to networks that the operator opened.
+// This machine's addresses may change, so they are listed each time.
 func dialPublic(ctx context.Context, host, port string, opened []netip.Prefix) (net.Conn, error) {
 	own, err := net.InterfaceAddrs()
 	if err != nil {
@@ -421,7 +424,7 @@ func dialPublic(ctx context.Context, host, port string, opened []netip.Prefix) (
 	return d.DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
-// metered ends a transfer that has no end.
+// metered bounds the bytes of a transfer.
 type metered struct {
 	r    io.Reader
 	room *atomic.Int64

@@ -17,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// builder fills a tree. It never leaves the tree, overwrites nothing, and
-// counts bytes as they come.
+// builder fills a tree. It never leaves the tree, overwrites nothing, and counts
+// bytes while it copies.
 type builder struct {
 	root    *os.Root
 	entries int
 	bytes   int64
 }
 
-// providedDirs are the sandbox's own, whatever an image has there.
+// providedDirs are replaced by the sandbox, whatever an image has there.
 func providedDirs() []string { return []string{"dev", "proc", "sys", "tmp", "artifacts"} }
 
 // fill copies a directory or unpacks an archive into an empty directory.
@@ -36,7 +36,7 @@ func fill(tree, from string) error {
 	}
 	defer root.Close()
 
-	if err := root.Chmod(".", modeDir); err != nil { // whatever the umask is
+	if err := root.Chmod(".", modeDir); err != nil { // independent of the umask
 		return err
 	}
 	b := &builder{root: root}
@@ -56,7 +56,7 @@ func fill(tree, from string) error {
 	return b.setTimes()
 }
 
-// name checks a path and says whether the image keeps it.
+// name checks a path and reports whether the image keeps it.
 func (b *builder) name(raw string) (name string, keep bool, err error) {
 	if raw == "" || strings.HasPrefix(raw, "/") || len(raw) > maxName || strings.ContainsRune(raw, 0) || !utf8.ValidString(raw) {
 		return "", false, fmt.Errorf("%w: the path %.100q is empty, absolute, too long or not UTF-8", ErrBadImage, raw)
@@ -91,7 +91,8 @@ func (b *builder) link(name, target string) error {
 	if target == "" || len(target) >= maxName || strings.ContainsRune(target, 0) {
 		return fmt.Errorf("%w: %q has no usable target", ErrBadImage, name)
 	}
-	// Where it leads is the sandbox's affair: there its root is the root.
+	// The target may be anything: in the sandbox, the root of this tree is the
+	// root.
 	return b.root.Symlink(target, name)
 }
 
@@ -115,7 +116,8 @@ func (b *builder) file(name string, mode fs.FileMode, r io.Reader) error {
 	return err
 }
 
-// keptMode drops setuid, and who may do what: commands are nobody's user.
+// keptMode keeps only whether a file is executable. It drops setuid and owners'
+// rights, because no command owns the files.
 func keptMode(mode fs.FileMode) fs.FileMode {
 	if mode&0o111 != 0 {
 		return modeExecutable
@@ -138,7 +140,7 @@ func (b *builder) unpack(archive string) error {
 		}
 	}
 
-	// Headers count too: an archive of nothing but headers is also bounded.
+	// Headers count too, so that an archive of headers only is also bounded.
 	tr := tar.NewReader(io.LimitReader(r, MaxBytes+MaxEntries*2048))
 	for {
 		h, err := tr.Next()
@@ -186,8 +188,7 @@ func (b *builder) unpackEntry(h *tar.Header, r io.Reader) error {
 	return fmt.Errorf("%w: %q is not a file, directory or link (type %q)", ErrBadImage, name, h.Typeflag)
 }
 
-// parents makes directories that an archive left out. What it makes has the
-// right mode whatever the umask is.
+// parents makes missing parent directories, with the right mode whatever the umask.
 func (b *builder) parents(name string) error {
 	if _, err := b.root.Stat(name); err == nil {
 		return nil
@@ -200,7 +201,7 @@ func (b *builder) parents(name string) error {
 	return b.dir(name)
 }
 
-// hardLink gives a file of the archive a second name.
+// hardLink copies a file of the archive to a second name.
 func (b *builder) hardLink(name, target string) error {
 	old, keep, err := b.name(target)
 	if err != nil {
@@ -221,8 +222,8 @@ func (b *builder) hardLink(name, target string) error {
 	return b.root.Link(old, name)
 }
 
-// copyTree copies a directory. Only the operator names one, so what changes
-// meanwhile is the operator's affair, but it leads nowhere else.
+// copyTree copies a directory. Only the operator can name one, so changes during
+// the copy do no harm, but the copy never leaves the directory.
 func (b *builder) copyTree(dir string) error {
 	source, err := os.OpenRoot(dir)
 	if err != nil {
@@ -274,7 +275,7 @@ func (b *builder) copyEntry(source *os.Root, name string, d fs.DirEntry) error {
 	return fmt.Errorf("%w: %q is not a file, directory or link", ErrBadImage, name)
 }
 
-// setTimes comes last: making a file changes the time of its directory.
+// setTimes must run last, because making a file changes the time of its directory.
 func (b *builder) setTimes() error {
 	when := fileTime()
 	spec := unix.NsecToTimespec(when.UnixNano())

@@ -1,8 +1,8 @@
-// Package images keeps the root file systems that an operator registered for
-// sandbox jobs. An image is known by the digest of its manifest, which names
-// every path with its kind, its mode and the hash of its bytes; whatever the
-// manifest does not name (owners, times, extended attributes) is the same in
-// every image, so that one digest always means one and the same tree.
+// Package images stores the root file systems that an operator registered for
+// sandbox jobs. An image is identified by the digest of its manifest, which lists
+// every path with its kind, mode and hash. Properties that the manifest does not
+// list (owners, times, extended attributes) are the same in every image, so one
+// digest always means exactly one tree.
 package images
 
 import (
@@ -32,11 +32,11 @@ const (
 
 // Errors of this package.
 var (
-	// ErrNotRegistered: there is no image of this digest.
+	// ErrNotRegistered: no image has this digest.
 	ErrNotRegistered = errors.New("image is not registered")
-	// ErrDamaged: what is stored is not what was registered.
+	// ErrDamaged: the stored image differs from the registered one.
 	ErrDamaged = errors.New("image is damaged")
-	// ErrBadImage: the tree or archive is none that can be registered.
+	// ErrBadImage: the tree or archive cannot be registered.
 	ErrBadImage = errors.New("bad image")
 )
 
@@ -55,14 +55,14 @@ const (
 	lockName     = ".lock"
 )
 
-// Add registers a directory tree or a tar archive (plain or gzip, with the
-// paths of a root file system, as `docker export` writes it) in the store dir,
-// which it makes if it is missing. The tree is copied: later changes of from
-// do not matter. An image that is there already is no error.
+// Add registers a directory tree or a tar archive in the store dir, which it makes
+// if it is missing. The archive may be plain or gzip and has the paths of a root
+// file system, as written by `docker export`. Trees are copied, so later changes of
+// from do not matter. Registering an image again is not an error.
 //
-// Files become readable by everybody and keep only whether they are executable;
-// a device, a socket or a path that leaves the tree is ErrBadImage. What is
-// below dev, proc, sys, tmp and artifacts is left out: the sandbox has its own.
+// Files become readable by everybody and keep only their executable bit. A device,
+// a socket or a path that leaves the tree is ErrBadImage. Everything below dev,
+// proc, sys, tmp and artifacts is left out, because the sandbox provides its own.
 func Add(dir, from string) (hashing.Digest, error) {
 	unlock, err := lock(dir)
 	if err != nil {
@@ -116,7 +116,7 @@ func add(dir, from string) (hashing.Digest, error) {
 	return d, os.Rename(work, filepath.Join(dir, d.Hex()))
 }
 
-// lock makes the store and keeps a second Add out of it.
+// lock makes the store and excludes concurrent calls of Add.
 func lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func lock(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// removeIncoming takes away what an interrupted Add left.
+// removeIncoming removes the remains of an interrupted Add.
 func removeIncoming(dir string) error {
 	left, err := filepath.Glob(filepath.Join(dir, incoming+"*"))
 	if err != nil {
@@ -147,8 +147,7 @@ func removeIncoming(dir string) error {
 	return nil
 }
 
-// List names the images of a store, the newest first. A store that does not
-// exist has none.
+// List returns the images of a store, the newest first. A missing store is empty.
 func List(dir string) ([]Image, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,9 +190,9 @@ func describe(dir string, d hashing.Digest) (Image, error) {
 	return image, nil
 }
 
-// Open returns the absolute path of an image's root. It checks that the
-// manifest is the digest's and that a tree is there, which takes milliseconds;
-// Verify looks at every byte of the tree.
+// Open returns the absolute path of an image's root. It checks that the manifest
+// matches the digest and that the tree exists, which takes milliseconds; it does
+// not read the files of the tree.
 func Open(dir string, d hashing.Digest) (root string, err error) {
 	doc, err := manifestBytes(dir, d)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 )
 
-// manifest is a tree in words. Its canonical JSON is what a digest hashes.
+// manifest lists the entries of a tree. The digest of an image is the hash of its
+// canonical JSON.
 type manifest struct {
 	Version int     `json:"version"`
 	Entries []entry `json:"entries"` // sorted by path
@@ -30,8 +31,7 @@ const (
 	kindLink = "symlink"
 )
 
-// entry is one path below the root. Directories have mode 0755; links have no
-// mode.
+// entry is one path below the root. Directories have mode 0755; links have no mode.
 type entry struct {
 	Path       string          `json:"path"`
 	Kind       string          `json:"kind"`
@@ -41,8 +41,8 @@ type entry struct {
 	Target     string          `json:"target,omitempty"`
 }
 
-// The only modes and the only time in a stored tree. Files may be older than
-// the format of zip archives allows, so it is not the first second of 1970.
+// The only modes and the only time in a stored tree. The time is not the beginning
+// of 1970, which is before the first time that zip archives can store.
 const (
 	modeDir        = 0o755
 	modeFile       = 0o644
@@ -59,7 +59,7 @@ func (m *manifest) canonical() ([]byte, error) {
 	return doc, nil
 }
 
-// manifestBytes reads what claims to be the manifest of a digest.
+// manifestBytes reads the file that should be the manifest of a digest.
 func manifestBytes(dir string, d hashing.Digest) ([]byte, error) {
 	f, err := os.Open(filepath.Join(dir, d.Hex(), manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,8 @@ func readManifest(dir string, d hashing.Digest) (*manifest, error) {
 	return &m, nil
 }
 
-// readTree describes a stored tree and refuses what can be in none.
+// readTree describes a stored tree and refuses kinds of files that no tree may
+// contain.
 func readTree(dir string) (*manifest, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
