@@ -187,12 +187,12 @@ func unboundedRules() []argumentRule {
 // network and processes, perhaps as the same user as the node:
 // network and processes, perhaps as the same user as the node:
 //
-//   - sockets, but for pairs of them, which lead nowhere else;
-//   - what changes a file by its path and is not for Landlock to refuse: modes,
-//     owners, times, attributes, and before its version 3 the length; where the
-//     commands have a user of their own, that user's rights refuse it;
+//   - sockets, except pairs, which lead nowhere else;
+//   - changes of a file by its path that Landlock cannot refuse: modes, owners,
+//     times, attributes, and before its version 3 the length; if the commands have
+//     their own user, its permissions refuse them;
 //   - watching files, which Landlock does not refuse either;
-//   - signals to keepers, to everybody, and by descriptors; and the scheduling of
+//   - signals to keepers, to all processes and by descriptors, and the scheduling of
 //     other processes.
 func sharedRules(pids []int, sameUser bool) []argumentRule {
 	all := refuse(unix.EAFNOSUPPORT, unix.SYS_SOCKET)
