@@ -100,7 +100,7 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 		return nil, &RequestError{Err: err}
 	}
 	if o.Refund != "" && o.Refund != NoRefund {
-		if err := c.checkRefund(ctx, o.Refund); err != nil {
+		if err := c.refunds.Check(ctx, o.Refund); err != nil {
 			return nil, &RequestError{Err: err, Refund: true}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/internal/author"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
+	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -63,6 +64,19 @@ type Kinds struct {
 	Receipt    int // 7002
 }
 
+// Receiver is the wallet's side that refunds come to.
+type Receiver interface {
+	CreateInvoice(ctx context.Context, in payments.NewInvoice) (payments.Invoice, error)
+	LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error)
+}
+
+// ChainReceiver is the same on the chain, where the address is the name of what
+// comes to it.
+type ChainReceiver interface {
+	RefundAddress(ctx context.Context) (string, error)
+	Refunded(ctx context.Context, address string) (payments.Invoice, error)
+}
+
 // Config is all a buyer needs.
 type Config struct {
 	Signer Signer
@@ -105,11 +119,12 @@ type Config struct {
 
 // Client buys. Its methods may be called at the same time.
 type Client struct {
-	cfg    Config
-	key    string
-	author *author.Author
-	log    *slog.Logger
-	payer  *pay.Payer
+	cfg     Config
+	key     string
+	author  *author.Author
+	log     *slog.Logger
+	payer   *pay.Payer
+	refunds *refund.Desk
 }
 
 // New checks the configuration.
@@ -150,7 +165,11 @@ func New(cfg Config) (*Client, error) {
 	key := cfg.Signer.PublicKey()
 	signs := &author.Author{Key: key, Signer: cfg.Signer, Cipher: cfg.Cipher, Kinds: author.Kinds(cfg.Kinds)}
 	payer := &pay.Payer{Wallet: cfg.Wallet, Store: cfg.Store, Limits: cfg.Limits, Log: cfg.Log}
-	return &Client{cfg: cfg, key: key, log: cfg.Log, author: signs, payer: payer}, nil
+	refunds := &refund.Desk{Receiver: cfg.Receiver, Chain: cfg.Chain, Store: cfg.Store, Log: cfg.Log, Timeout: cfg.RefundTimeout}
+	if cfg.Wallet != nil {
+		refunds.Node = payer.Node
+	}
+	return &Client{cfg: cfg, key: key, log: cfg.Log, author: signs, payer: payer, refunds: refunds}, nil
 }
 
 // PublicKey is the buyer's x-only key in hex.

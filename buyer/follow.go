@@ -129,7 +129,7 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		return Purchase{}, err
 	}
 	if p.State.Terminal() {
-		if p, err = c.awaitRefund(ctx, p, f.tell); err != nil {
+		if p, err = c.refunds.Await(ctx, p, f.tell); err != nil {
 			return p, err
 		}
 		return p, ended(p)
@@ -154,7 +154,7 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		err = readErr
 	}
 	if err == nil {
-		p, err = c.awaitRefund(caller, p, f.tell)
+		p, err = c.refunds.Await(caller, p, f.tell)
 	}
 	if err == nil {
 		err = ended(p)

@@ -47,13 +47,13 @@ func (f *follower) feedback(ctx context.Context, p view, ev nostr.Event) error {
 		f.asBefore = !p.State.Terminal()
 	case "refund":
 		f.say("provider", "refund", 0, "", info)
-		return f.credit(ctx, ev, CreditOwed) // what came too late on the chain
+		return f.c.refunds.Credit(ctx, f.id, ev, CreditOwed) // what came too late on the chain
 	case "success":
 		f.say("provider", "success", 0, "", "")
 		f.ended = f.ended || !namesMore(ev, p.RequestID)
 	case "error":
 		f.say("provider", "error", 0, "", info)
-		if err := f.credit(ctx, ev, CreditOwed); err != nil {
+		if err := f.c.refunds.Credit(ctx, f.id, ev, CreditOwed); err != nil {
 			return err
 		}
 		return f.refused(ctx, p, info)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -78,13 +79,13 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 	if err := f.keepOffer(ctx, ev); err != nil {
 		return f.refuse(ctx, p, CodeBadOffer, err)
 	}
-	terms := string(o.quote.Mode) + creditText(ev)
+	terms := string(o.quote.Mode) + refund.CreditText(ev)
 	if fee {
 		terms = "engagement fee, " + string(o.quote.Mode)
 	}
 	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), terms)
 	if !fee {
-		if err := f.credit(ctx, ev, CreditUsed); err != nil {
+		if err := f.c.refunds.Credit(ctx, f.id, ev, CreditUsed); err != nil {
 			return err
 		}
 		if f.undecided {

@@ -18,6 +18,9 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
+// NoRefund, as Order.Refund, asks for none: a failed prepayment becomes credit.
+const NoRefund = "none"
+
 const canceledUnpaid = "canceled before payment"
 
 // ErrJobType: an order names a job type that this program does not know.
@@ -160,11 +163,14 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Mode != "" {
 		tags = append(tags, nostr.Tag{"param", "payment_mode", string(o.Mode)})
 	}
-	refund, err := c.refundTags(ctx, o, bid-fee)
-	if err != nil {
-		return Purchase{}, err
+	if o.Refund != NoRefund {
+		refund, err := c.refunds.Tags(ctx, o.Refund, c.mayPrepay(o), bid-fee)
+		if err != nil {
+			return Purchase{}, err
+		}
+		tags = append(tags, refund...)
 	}
-	tags = append(append(tags, refund...), more...)
+	tags = append(tags, more...)
 	content, hidden := "", []byte(nil)
 	if o.Encrypt {
 		if content, tags, hidden, err = c.author.HideTags(ctx, o.Provider, tags); err != nil {
@@ -182,6 +188,18 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 		Request: raw, MaxMsats: o.MaxMsats, Relays: relays, PayeeNode: o.PayeeNode,
 		AddedAt: now, State: StateRequested, StateAt: now, Plain: o.Plain, Hidden: hidden, Inputs: inputs, EngagementMax: fee,
 	}, nil
+}
+
+// mayPrepay reports whether the provider may take the money before it works.
+func (c *Client) mayPrepay(o Order) bool {
+	if !slices.Contains(c.cfg.Modes, receipts.ModePrepay) {
+		return false
+	}
+	if o.Mode != "" || o.Announced == nil {
+		return o.Mode == receipts.ModePrepay
+	}
+	modes := o.Announced.Modes[o.SchemaID]
+	return len(modes) > 0 && modes[0] == receipts.ModePrepay
 }
 
 // canceledText says of a canceled purchase what was paid for it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
+	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -35,6 +36,10 @@ type (
 	// MismatchError says what in an event from the provider is not what it must be.
 	MismatchError = purchase.MismatchError
 
+	// CreditWay is what a provider says of what it owes us: that it does, or that a
+	// quote is lowered by it.
+	CreditWay = purchase.CreditWay
+
 	view = purchase.View
 )
 
@@ -59,6 +64,21 @@ const (
 	CodeNoWallet    = purchase.CodeNoWallet
 	CodeNoPayment   = purchase.CodeNoPayment
 )
+
+// The ways of credit.
+const (
+	CreditOwed = purchase.CreditOwed // of a purchase that failed
+	CreditUsed = purchase.CreditUsed // the price of this one is less by it
+)
+
+// RefundTarget is what a refund of the purchase would come to, the same for all that
+// name it, in whatever spelling; "" if its request names nothing that our wallet
+// could know.
+func RefundTarget(p Purchase) string { return refund.Target(p) }
+
+// RefundDue reports whether money that was paid for the purchase should come
+// back to an invoice or address that its request named, and has not been seen to.
+func RefundDue(p Purchase) bool { return refund.Due(p) }
 
 // Errors of a [Store].
 var (
@@ -149,15 +169,9 @@ type DeliveryStore interface {
 
 // ClosingStore keeps how purchases end, and what comes back of them.
 type ClosingStore interface {
+	refund.Store
 	// SetCancel keeps our signed cancellation request.
 	SetCancel(ctx context.Context, requestID string, event []byte) error
-	// SetRefund records that msats of a failed prepayment came back; the first
-	// stays. The budget of the day is not given them back. ErrRefundOfAnother if
-	// another purchase with the same RefundTarget has its refund already.
-	SetRefund(ctx context.Context, requestID string, msats int64) error
-	// SetCredit keeps what the provider said that it owes of the purchase, or that
-	// its quote is lowered by, in msats above 0; the first of each stays.
-	SetCredit(ctx context.Context, requestID string, way CreditWay, msats int64) error
 	// Close moves to done, failed or canceled. A purchase with an unresolved
 	// reservation cannot be closed: ErrConflict.
 	Close(ctx context.Context, requestID string, to State, reason string) error

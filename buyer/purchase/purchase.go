@@ -247,3 +247,14 @@ type Budget struct {
 	SpentMsats    int64
 	ReservedMsats int64
 }
+
+// CreditWay is what a provider says of what it owes us: that it does, or that a
+// quote is lowered by it. It is its own word, which it signed: it tells who owes
+// from who took the money and was silent, and nothing is paid by it.
+type CreditWay string
+
+// The ways of credit.
+const (
+	CreditOwed CreditWay = "owed" // of a purchase that failed
+	CreditUsed CreditWay = "used" // the price of this one is less by it
+)

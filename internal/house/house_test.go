@@ -108,7 +108,8 @@ var rooms = map[string][]string{
 	"buyer/internal/author": {"buyer/purchase", "domain", "market/kinds"},
 	"buyer/internal/blob":   {"buyer/purchase", "hashing", "payments", "receipts"},
 	"buyer/internal/pay":    {"buyer/purchase", "payments"},
-	"buyer":                 {"buyer/internal/author", "buyer/internal/blob", "buyer/internal/discover", "buyer/internal/pay", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts", "schemas"},
+	"buyer/internal/refund": {"buyer/purchase", "hashing", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts"},
+	"buyer":                 {"buyer/internal/author", "buyer/internal/blob", "buyer/internal/discover", "buyer/internal/pay", "buyer/internal/refund", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts", "schemas"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
