@@ -10,14 +10,12 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/blob"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// eventMax bounds a stored event read back into a bundle.
-const eventMax = 1 << 20
 
 // Bundle gathers everything about a purchase that has its receipt, in the form
 // that anyone can verify offline.
@@ -46,7 +44,7 @@ func gather(events ...stored) error {
 		if s.raw == nil {
 			continue
 		}
-		ev, err := receipts.ParseEvent(s.raw, eventMax)
+		ev, err := receipts.ParseEvent(s.raw, purchase.MaxEventBytes)
 		if err != nil {
 			return fmt.Errorf("stored event: %w", err)
 		}
@@ -185,7 +183,7 @@ func previousOf(ctx context.Context, store Evidence, doc []byte) ([]byte, bool) 
 			signed = append(signed, other.Engagement.ReceiptEvent)
 		}
 		for _, raw := range signed {
-			ev, err := receipts.ParseEvent(raw, eventMax)
+			ev, err := receipts.ParseEvent(raw, purchase.MaxEventBytes)
 			if err == nil && hashing.Bytes([]byte(ev.Content)) == *rec.PreviousReceiptHash {
 				return []byte(ev.Content), true
 			}

@@ -233,7 +233,7 @@ func (c *Client) canPay(ctx context.Context, x Candidate) (ApprovalRule, error) 
 	if err != nil {
 		return rule, err
 	}
-	fees := c.feeLimit(Purchase{MaxMsats: x.Order.MaxMsats}, price)
+	fees := c.offers.FeeLimit(Purchase{MaxMsats: x.Order.MaxMsats}, price)
 	if x.Order.Shared {
 		fees = 0 // what is left for them depends on the other seats
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/blob"
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
@@ -117,8 +118,8 @@ func checkExpected(p view) error {
 
 // checkProvable says why a result in the clear could not be proved to be what the
 // quote was paid for.
-func checkProvable(p view, o offer) error {
-	if err := receipts.CheckPlainEvent(p.ResultEvent, o.quote, o.hash, hashing.Bytes(p.Output)); err != nil {
+func checkProvable(p view, o offer.Offer) error {
+	if err := receipts.CheckPlainEvent(p.ResultEvent, o.Quote, o.Hash, hashing.Bytes(p.Output)); err != nil {
 		return purchase.Mismatch("result", "no receipt could name it: "+err.Error())
 	}
 	return nil

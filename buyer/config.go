@@ -12,7 +12,9 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/approval"
 	"github.com/lightwork-market/lightwork/buyer/internal/author"
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/hashing"
@@ -125,6 +127,7 @@ type Client struct {
 	log     *slog.Logger
 	payer   *pay.Payer
 	refunds *refund.Desk
+	offers  *offer.Desk
 }
 
 // New checks the configuration.
@@ -144,7 +147,7 @@ func New(cfg Config) (*Client, error) {
 	if err := payments.CheckMsats(cfg.MaxEngagementMsats); err != nil {
 		return nil, fmt.Errorf("buyer: maximum of engagement fees: %w", err)
 	}
-	if err := checkRules(cfg.Approvals); err != nil {
+	if err := approval.Rules(cfg.Approvals).Check(); err != nil {
 		return nil, fmt.Errorf("buyer: %w", err)
 	}
 
@@ -169,7 +172,11 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Wallet != nil {
 		refunds.Node = payer.Node
 	}
-	return &Client{cfg: cfg, key: key, log: cfg.Log, author: signs, payer: payer, refunds: refunds}, nil
+	offers := &offer.Desk{
+		Author: signs, Store: cfg.Store, Modes: cfg.Modes, Rules: cfg.Approvals, Ask: cfg.Ask,
+		FeeMsats: cfg.Limits.FeeMsats, OnChain: cfg.Chain != nil, WalletName: payer.Name,
+	}
+	return &Client{cfg: cfg, key: key, offers: offers, log: cfg.Log, author: signs, payer: payer, refunds: refunds}, nil
 }
 
 // PublicKey is the buyer's x-only key in hex.

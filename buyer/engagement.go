@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -35,27 +36,6 @@ func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int6
 	}
 
 	return fee, nil
-}
-
-// isEngagement reports whether an event's content is the quote of a fee.
-func isEngagement(content string) bool {
-	q, err := receipts.ParseQuote([]byte(content))
-	return err == nil && q.Purpose == receipts.PurposeEngagement
-}
-
-// checkSigned wants the provider's signature on the demand itself, which an
-// encrypted one need not have: without it no receipt is proved of a fee, and of a
-// quote that names no payment hash.
-func checkSigned(ev nostr.Event, o offer) error {
-	raw, err := ev.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	signed, err := receipts.ParseEvent(raw, eventMax)
-	if err != nil {
-		return err
-	}
-	return receipts.CheckQuoteEvent(signed, o.quote, o.bolt11)
 }
 
 // engaged goes on after the fee was paid, with what has come meanwhile: the
@@ -139,7 +119,7 @@ func demandOf(ctx context.Context, store Evidence, requestID string, quote []byt
 	}
 
 	for _, raw := range feedback {
-		ev, err := receipts.ParseEvent(raw, eventMax)
+		ev, err := receipts.ParseEvent(raw, purchase.MaxEventBytes)
 		if err == nil && ev.Content == string(quote) && receipts.CheckQuoteEvent(ev, q, bolt11) == nil {
 			return ev.JSON(), nil
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -54,7 +55,7 @@ type follower struct {
 	began          time.Time     // the provider's first event, or its first after its fee; zero if none came
 	heard          time.Time     // its last
 	kept           int           // feedback events stored by this Follow
-	free           *offer        // what a free job's result must be bound to
+	free           *offer.Offer  // what a free job's result must be bound to
 	signed         []byte        // the event that is being taken, as it was signed
 	ended          bool          // the provider said that it is done, and signed no receipt
 	late           []nostr.Event // receipts that came before their result
@@ -72,7 +73,7 @@ type follower struct {
 	// attempt is paid before that.
 	undecided  bool
 	readsFirst bool
-	offered    *offer
+	offered    *offer.Offer
 
 	// A request of an order that names no provider: while it is not served, others
 	// are looked for, and one of them is asked in its place.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
@@ -18,7 +19,7 @@ func (f *follower) feedback(ctx context.Context, p view, ev nostr.Event) error {
 	if status == nil {
 		return nil
 	}
-	if err := checkFeedback(ev); err != nil {
+	if err := offer.CheckFeedback(ev); err != nil {
 		return f.reject(ev, err)
 	}
 
@@ -69,7 +70,7 @@ func checkFeedback(ev nostr.Event) error {
 	switch {
 	case err != nil:
 		return err
-	case isQuote(ev.Content):
+	case offer.IsQuote(ev.Content):
 		return domain.Demand(domain.Quote, ev.Tags)
 	case d == domain.Quote:
 		_, err := receipts.ParseQuote([]byte(ev.Content))
@@ -84,29 +85,26 @@ func checkFeedback(ev nostr.Event) error {
 // freeQuote takes the quote of a job that nobody pays for, which comes with the
 // first word about it.
 func (f *follower) freeQuote(p view, ev nostr.Event) error {
-	if p.Attempt != nil || !isQuote(ev.Content) {
+	if p.Attempt != nil || !offer.IsQuote(ev.Content) {
 		return nil
 	}
-	o, err := f.c.checkResultQuote(p, ev.Content, time.Now())
+	o, err := f.c.offers.CheckResultQuote(p, ev.Content, time.Now())
 	if err != nil {
 		return err
 	}
-	if o.quote.Mode == receipts.ModeFree {
+	if o.Quote.Mode == receipts.ModeFree {
 		f.free = &o
 	}
 	return nil
 }
 
-// Bounds of the feedback that is kept of one purchase.
-const (
-	feedbackMax   = 64
-	feedbackBytes = 16 << 10
-)
+// feedbackMax bounds the feedback that is kept of one purchase.
+const feedbackMax = 64
 
 // keeps bounds what a talkative provider can make us store.
 func (f *follower) keeps(raw []byte) bool {
 	f.kept++
-	return f.kept <= feedbackMax && len(raw) <= feedbackBytes
+	return f.kept <= feedbackMax && len(raw) <= offer.MaxBytes
 }
 
 func (f *follower) partial(ev nostr.Event) {

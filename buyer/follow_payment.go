@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -20,7 +19,7 @@ import (
 // durable before the first message to the wallet (B1). A fee that we do not pay ends
 // the purchase: the provider does nothing without it.
 func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) error {
-	fee := isEngagement(ev.Content)
+	fee := offer.IsFee(ev.Content)
 	if p.State == StatePaying && p.Attempt == nil && !fee {
 		f.afterFee = &ev
 	}
@@ -39,9 +38,9 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 	switch {
 	case f.c.cfg.Wallet == nil:
 		return f.decline(ctx, p, CodeNoWallet, "payment is required, and no wallet is configured")
-	case p.Plain && !isQuote(ev.Content) && f.undecided:
+	case p.Plain && !offer.IsQuote(ev.Content) && f.undecided:
 		return f.refuse(ctx, p, CodeBadOffer, errors.New("not paid: an invoice without a quote is no offer to decide about"))
-	case p.Plain && !isQuote(ev.Content):
+	case p.Plain && !offer.IsQuote(ev.Content):
 		return f.payBare(ctx, p, ev)
 	case fee && p.Engagement != nil:
 		return nil // told again, or asked for twice: it is paid once
@@ -49,22 +48,22 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 		return f.refuse(ctx, p, CodeBadOffer, errors.New("not paid: whoever votes in a panel is paid no engagement fee"))
 	}
 
-	o, err := f.c.unlessPaid(ctx, func(now time.Time) (offer, error) { return f.c.checkOffer(p, ev, f.network, now) })
-	if errors.Is(err, errWalletSilent) {
+	o, err := f.c.offers.CheckUnlessPaid(ctx, p, ev, f.network, f.c.cfg.Wallet.LookupPayment)
+	if errors.Is(err, offer.ErrWalletSilent) {
 		return err
 	}
 	if err != nil {
 		return f.refuse(ctx, p, CodeBadOffer, err)
 	}
 
-	if !fee && o.quote.Mode == receipts.ModePostpay {
+	if !fee && o.Quote.Mode == receipts.ModePostpay {
 		if !isHere(p, o) {
 			f.postpay = &ev // looked at again when the result is here
 			return nil
 		}
 		err := checkDelivered(p, o)
 		if err == nil {
-			err = f.checkPolicy(ctx, o.quote)
+			err = f.checkPolicy(ctx, o.Quote)
 		}
 		if err != nil {
 			f.say("buyer", "refused", 0, "", text.Clean(err.Error()))
@@ -76,14 +75,14 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 		}
 	}
 
-	if err := f.keepOffer(ctx, ev); err != nil {
+	if err := f.c.offers.Keep(ctx, f.id, ev); err != nil {
 		return f.refuse(ctx, p, CodeBadOffer, err)
 	}
-	terms := string(o.quote.Mode) + refund.CreditText(ev)
+	terms := string(o.Quote.Mode) + refund.CreditText(ev)
 	if fee {
-		terms = "engagement fee, " + string(o.quote.Mode)
+		terms = "engagement fee, " + string(o.Quote.Mode)
 	}
-	f.say("provider", "quoted", o.quote.PriceMsats, o.hash.String(), terms)
+	f.say("provider", "quoted", o.Quote.PriceMsats, o.Hash.String(), terms)
 	if !fee {
 		if err := f.c.refunds.Credit(ctx, f.id, ev, CreditUsed); err != nil {
 			return err
@@ -93,8 +92,8 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 		}
 	}
 
-	award, err := f.c.award(ctx, p, o)
-	if notApproved(err) {
+	award, err := f.c.offers.Award(ctx, p, o)
+	if offer.NotApproved(err) {
 		return f.refuse(ctx, p, CodeNotApproved, err)
 	}
 	if err != nil {
@@ -112,8 +111,8 @@ func (f *follower) refuse(ctx context.Context, p view, code string, why error) e
 
 // isHere reports whether the result that an offer asks to be paid for has come, in
 // boxes where the offer says so.
-func isHere(p view, o offer) bool {
-	if o.quote.Delivery == receipts.DeliverySealed {
+func isHere(p view, o offer.Offer) bool {
+	if o.Quote.Delivery == receipts.DeliverySealed {
 		return p.SealedEvent != nil
 	}
 	return p.Output != nil
@@ -121,27 +120,14 @@ func isHere(p view, o offer) bool {
 
 // checkDelivered holds a result that is here against the offer that asks to be paid
 // for it.
-func checkDelivered(p view, o offer) error {
-	if o.quote.Delivery == receipts.DeliverySealed {
-		return receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.hash)
+func checkDelivered(p view, o offer.Offer) error {
+	if o.Quote.Delivery == receipts.DeliverySealed {
+		return receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.Hash)
 	}
 	if err := checkExpected(p); err != nil {
 		return err
 	}
 	return checkProvable(p, o)
-}
-
-// keepOffer stores the offer that is about to be paid, whatever else was said
-// before: a dispute needs it.
-func (f *follower) keepOffer(ctx context.Context, ev nostr.Event) error {
-	offer, err := ev.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	if len(offer) > feedbackBytes {
-		return fmt.Errorf("not paid: the offer has %d bytes, the limit is %d", len(offer), feedbackBytes)
-	}
-	return f.c.cfg.Store.AddFeedback(ctx, f.id, ev.ID, offer, ev.CreatedAt.Time())
 }
 
 // reserveAndPay makes an award durable and begins its payment.
@@ -161,7 +147,7 @@ func (f *follower) reserveAndPay(ctx context.Context, p view, award Award) error
 		if err := f.c.sendAcceptance(ctx, p.Purchase, award); err != nil {
 			f.c.log.Warn("acceptance not published yet", "request", f.id, "err", err)
 		} else {
-			f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), approvedBy(award.rule))
+			f.say("buyer", "accepted", award.Attempt.AmountMsats, hashing.Bytes(award.Quote).String(), offer.ApprovedBy(award.Attempt))
 		}
 	}
 
@@ -170,34 +156,4 @@ func (f *follower) reserveAndPay(ctx context.Context, p view, award Award) error
 	}
 	f.pay(ctx, p.Purchase)
 	return nil
-}
-
-// A database restored from a backup may hold a purchase as requested that a later
-// life has paid for. The relays still have what the provider said, and the wallet
-// knows what it paid: with both the result is had after all.
-
-// errWalletSilent: an offer has lapsed, and the wallet does not say now whether it was
-// paid in time.
-var errWalletSilent = errors.New("ask the wallet whether a lapsed offer was paid")
-
-// unlessPaid checks an offer as of now. One that has lapsed since is good all the
-// same if our wallet began to pay it: nothing is paid then that is not.
-func (c *Client) unlessPaid(ctx context.Context, check func(now time.Time) (offer, error)) (offer, error) {
-	o, bad := check(time.Now())
-	if bad == nil {
-		return o, nil
-	}
-	late, err := check(time.Time{})
-	if err != nil {
-		return o, bad // for more than its time
-	}
-
-	switch pay, err := c.cfg.Wallet.LookupPayment(ctx, late.pay); {
-	case errors.Is(err, payments.ErrNotFound), err == nil && pay.State == payments.PaymentFailed:
-		return o, bad
-	case err != nil:
-		return o, fmt.Errorf("%w: %w", errWalletSilent, err)
-	}
-
-	return late, nil
 }

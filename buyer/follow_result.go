@@ -31,7 +31,7 @@ func (f *follower) result(ctx context.Context, p view, ev nostr.Event) error {
 	}
 
 	d, err := f.c.checkResult(p, ev)
-	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.hash.String()) {
+	if t := ev.Tags.Find("quote_hash"); err == nil && f.free != nil && (t == nil || t[1] != f.free.Hash.String()) {
 		err = purchase.Mismatch("result", "quote_hash differs")
 	}
 	if err != nil {

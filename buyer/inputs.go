@@ -30,7 +30,7 @@ func InputOf(p Purchase) (Input, error) {
 	if p.Output == nil || p.ResultEvent == nil {
 		return Input{}, fmt.Errorf("purchase %s: %w", p.RequestID, ErrNoOutput)
 	}
-	ev, err := receipts.ParseEvent(p.ResultEvent, eventMax)
+	ev, err := receipts.ParseEvent(p.ResultEvent, purchase.MaxEventBytes)
 	if err == nil {
 		if _, err = receipts.InputText(ev); err == nil && p.Hidden == nil {
 			return Input{Event: &ev, Request: p.RequestID, Provider: p.Provider}, nil

@@ -2,13 +2,12 @@ package buyer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -18,7 +17,7 @@ import (
 var errOffered = errors.New("the offer waits for a decision")
 
 // Offer is what a provider asks for a purchase, checked and not paid.
-type Offer struct{ o offer }
+type Offer struct{ o offer.Offer }
 
 // Draft signs the request of an order and makes the purchase that begins with it,
 // with further tags in the request. Nothing is stored and nothing is sent: whoever
@@ -49,8 +48,8 @@ func (c *Client) FollowToOffer(ctx context.Context, requestID string, readsFirst
 
 // offer ends a follower with an offer that could be paid. One that the buyer's rules
 // stand against is none: it must not come before another.
-func (f *follower) offer(ctx context.Context, p view, o offer) error {
-	if _, err := f.c.ApprovalRuleFor(f.c.approvalOf(p.Purchase, o.quote.Mode, o.quote.PriceMsats)); err != nil {
+func (f *follower) offer(ctx context.Context, p view, o offer.Offer) error {
+	if _, err := f.c.ApprovalRuleFor(f.c.offers.PaymentOf(p.Purchase, o.Quote.Mode, o.Quote.PriceMsats)); err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeNotApproved, err.Error())
 	}
@@ -65,11 +64,11 @@ func (c *Client) Award(ctx context.Context, p Purchase, o *Offer) (Award, error)
 	switch {
 	case o == nil:
 		return Award{}, fmt.Errorf("award purchase %s: no offer asks to be paid for it: %w", p.RequestID, ErrConflict)
-	case o.o.quote.RequestID != p.RequestID:
-		return Award{}, fmt.Errorf("award purchase %s: the offer is for request %s: %w", p.RequestID, o.o.quote.RequestID, ErrConflict)
+	case o.o.Quote.RequestID != p.RequestID:
+		return Award{}, fmt.Errorf("award purchase %s: the offer is for request %s: %w", p.RequestID, o.o.Quote.RequestID, ErrConflict)
 	}
 
-	return c.award(ctx, purchase.ViewOf(p), o.o)
+	return c.offers.Award(ctx, purchase.ViewOf(p), o.o)
 }
 
 // Accept publishes the acceptance of an award that is stored. Follow publishes it
@@ -81,7 +80,7 @@ func (c *Client) Accept(ctx context.Context, p Purchase, a Award) error {
 // MayPay is nil if the buyer's rules let a drafted purchase be paid in the mode, at
 // the most that its request bids; else an *ApprovalError.
 func (c *Client) MayPay(p Purchase, mode receipts.Mode) error {
-	_, err := c.ApprovalRuleFor(c.approvalOf(p, mode, purchase.TermsOf(p).BidMsats))
+	_, err := c.ApprovalRuleFor(c.offers.PaymentOf(p, mode, purchase.TermsOf(p).BidMsats))
 	return err
 }
 
@@ -89,19 +88,7 @@ func (c *Client) MayPay(p Purchase, mode receipts.Mode) error {
 // does not hold the worst case of an order, in msats: *BudgetError. What counts is
 // the reservation.
 func (c *Client) AffordsDay(ctx context.Context, most int64) error {
-	if c.cfg.Limits.DayMsats == 0 {
-		return nil
-	}
-
-	b, err := c.cfg.Store.BudgetOf(ctx, time.Now())
-	if err != nil {
-		return fmt.Errorf("read budget: %w", err)
-	}
-	if free := c.cfg.Limits.DayMsats - b.ReservedMsats - b.SpentMsats; most > free {
-		return &BudgetError{Limit: "day", WantMsats: most, FreeMsats: max(free, 0)}
-	}
-
-	return nil
+	return c.offers.AffordsDay(ctx, most, c.cfg.Limits.DayMsats)
 }
 
 // Limits bound the spending over all purchases, those of a panel too.
@@ -163,7 +150,7 @@ func (c *Client) SendCancellation(ctx context.Context, requestID string) error {
 		return err
 	}
 
-	ev, err := eventOf(p.Cancel)
+	ev, err := purchase.EventOf(p.Cancel)
 	if err != nil {
 		return err
 	}
@@ -197,12 +184,4 @@ func checkRevealed(p view, o Opened) error {
 	}
 
 	return nil
-}
-
-// eventOf reads an event that was stored.
-func eventOf(raw []byte) (ev nostr.Event, err error) {
-	if err = json.Unmarshal(raw, &ev); err != nil {
-		err = fmt.Errorf("stored event: %w", err)
-	}
-	return ev, err
 }

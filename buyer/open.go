@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/discover"
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/domain"
@@ -50,7 +51,7 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 		return Purchase{}, err
 	}
 	if o.Mode != receipts.ModeFree { // nobody is asked for what could not be paid
-		if _, err := c.ApprovalRuleFor(c.approvalOf(p, o.Mode, purchase.TermsOf(p).BidMsats)); err != nil {
+		if _, err := c.ApprovalRuleFor(c.offers.PaymentOf(p, o.Mode, purchase.TermsOf(p).BidMsats)); err != nil {
 			return Purchase{}, err
 		}
 		if err := c.AffordsDay(ctx, o.MaxMsats); err != nil {
@@ -97,7 +98,7 @@ func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
 // validOffers publishes the request and returns the valid offers, the best first:
 // at least one.
 func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) ([]bid, error) {
-	request, err := eventOf(p.Request)
+	request, err := purchase.EventOf(p.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +155,7 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 			patience.Reset(c.cfg.AnswerTimeout)
 			tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: p.MaxMsats, Hash: p.JobHash.String(), Text: p.SchemaID})
 		case ev := <-events:
-			msats, ok, err := c.offers(view{Purchase: p, Terms: terms}, ev, network)
+			msats, ok, err := c.bidIn(view{Purchase: p, Terms: terms}, ev, network)
 			if told++; err != nil && told <= feedbackMax {
 				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: text.Clean(err.Error())})
 			}
@@ -183,27 +184,27 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 	}
 }
 
-// offers reports whether an event is an offer that could be taken up, and its price.
-func (c *Client) offers(p view, ev nostr.Event, network payments.Network) (msats int64, ok bool, err error) {
+// bidIn reports whether an event is an offer that could be taken up, and its price.
+func (c *Client) bidIn(p view, ev nostr.Event, network payments.Network) (msats int64, ok bool, err error) {
 	status := ev.Tags.Find("status")
 	if status == nil || ev.PubKey == c.key || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
 		return 0, false, nil
 	}
-	if err := checkFeedback(ev); err != nil {
+	if err := offer.CheckFeedback(ev); err != nil {
 		return 0, false, err
 	}
 
 	p.Provider = ev.PubKey
 	switch {
 	case status[1] == "payment-required" && c.cfg.Wallet != nil:
-		o, err := c.checkOffer(p, ev, network, time.Now())
-		if err == nil && (o.quote.Mode != receipts.ModeHold || o.isFee()) {
-			err = purchase.Mismatch("quote", fmt.Sprintf("it is for %s in mode %s, not for the result in mode hold", o.quote.Purpose, o.quote.Mode))
+		o, err := c.offers.Check(p, ev, network, time.Now())
+		if err == nil && (o.Quote.Mode != receipts.ModeHold || o.IsFee()) {
+			err = purchase.Mismatch("quote", fmt.Sprintf("it is for %s in mode %s, not for the result in mode hold", o.Quote.Purpose, o.Quote.Mode))
 		}
-		return o.quote.PriceMsats, err == nil, err
+		return o.Quote.PriceMsats, err == nil, err
 	case status[1] == "processing" && ev.Content != "":
-		o, err := c.checkResultQuote(p, ev.Content, time.Now())
-		return 0, err == nil && o.quote.Mode == receipts.ModeFree, err
+		o, err := c.offers.CheckResultQuote(p, ev.Content, time.Now())
+		return 0, err == nil && o.Quote.Mode == receipts.ModeFree, err
 	case status[1] == "error" && len(status) > 2:
 		return 0, false, errors.New("it declines: " + status[2])
 	}

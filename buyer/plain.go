@@ -4,22 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bolt11"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// RulePlain approves a payment that no quote binds to the job.
-const RulePlain = "outside"
 
 // requestFor makes the tags that carry the job, and what they name as inputs. A
 // plain provider gets a text generation as NIP-90 has it, untyped; the job is
@@ -49,17 +44,11 @@ func requestFor(s *schemas.Schema, o Order, relays []string) (req *schemas.Reque
 	return req, tags, nil, err
 }
 
-// isQuote tells a quote from what other programs write in its place.
-func isQuote(content string) bool {
-	_, err := receipts.ParseQuote([]byte(content))
-	return err == nil
-}
-
 // progressText is what a provider says beside its status: words in the status
 // tag, or in the content where that is no quote.
 func progressText(info, content string) string {
 	const most = 200
-	if info == "" && !isQuote(content) {
+	if info == "" && !offer.IsQuote(content) {
 		info = text.Clean(content)
 	}
 	if runes := []rune(info); len(runes) > most {
@@ -135,70 +124,22 @@ func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
 // payBare pays an invoice that came without a quote, within the job's maximum
 // and the budget, once.
 func (f *follower) payBare(ctx context.Context, p view, ev nostr.Event) error {
-	inv, text, err := checkBare(p, ev, f.network)
+	o, err := offer.CheckBare(p, ev, f.network)
 	if err != nil {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeBadOffer, err.Error())
 	}
-	f.say("provider", "asks", inv.AmountMsats, "", purchase.NoQuote)
-	rule, feeLimit, err := f.c.approved(ctx, f.c.approvalOf(p.Purchase, "", inv.AmountMsats), inv.ExpiresAt())
-	if notApproved(err) {
+	f.say("provider", "asks", o.PriceMsats, "", purchase.NoQuote)
+
+	award, err := f.c.offers.Award(ctx, p, o)
+	if offer.NotApproved(err) {
 		f.say("buyer", "refused", 0, "", err.Error())
 		return f.decline(ctx, p, CodeNotApproved, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-
-	wallet, err := f.c.payer.Name(ctx)
-	if err != nil {
-		return err
-	}
-	a := Attempt{
-		Wallet: wallet, PaymentHash: inv.PaymentHash, Purpose: string(receipts.PurposeResult), AmountMsats: inv.AmountMsats,
-		FeeLimitMsats: feeLimit, RuleID: ruleName(rule), ReservedAt: time.Now().UTC(),
-	}
-	if len(f.c.cfg.Approvals) == 0 {
-		a.RuleID = RulePlain
-	}
-	return f.reserveAndPay(ctx, p, Award{RequestID: f.id, Charge: Charge{Attempt: &a, BOLT11: text}})
-}
-
-// checkBare checks all that can be checked of an invoice without a quote: it is
-// whole and signed, of our network, in time, over the amount that the event
-// names, which is no more than we bid, and from the pinned node.
-func checkBare(p view, ev nostr.Event, network payments.Network) (*bolt11.Invoice, string, error) {
-	bad := func(format string, a ...any) (*bolt11.Invoice, string, error) {
-		return nil, "", purchase.Mismatch("invoice", fmt.Sprintf(format, a...))
-	}
-	amount := ev.Tags.Find("amount")
-	if len(amount) < 3 || amount[2] == "" {
-		return bad("it asks for money and sends no invoice")
-	}
-	inv, err := bolt11.Decode(amount[2])
-	if err != nil {
-		return bad("%v", err)
-	}
-
-	switch asked := strconv.FormatInt(inv.AmountMsats, 10); {
-	case inv.AmountMsats <= 0:
-		return bad("it names no amount")
-	case amount[1] != asked:
-		return bad("the amount tag says %s msats, the invoice %s", text.Clean(amount[1]), asked)
-	case inv.AmountMsats > p.Terms.BidMsats:
-		return bad("it is over %s msats, and %d were bid", asked, p.Terms.BidMsats)
-	case inv.Network != network:
-		return bad("it is of network %s, the wallet of %s", inv.Network, network)
-	case p.PayeeNode != "" && inv.Payee != p.PayeeNode:
-		return bad("it pays node %s, not the pinned %s", inv.Payee, p.PayeeNode)
-	case !time.Now().Before(inv.ExpiresAt()):
-		return bad("it has expired")
-	}
-
-	if err := inv.CheckLock(plainBlocks); err != nil {
-		return bad("%v", err)
-	}
-	return inv, amount[2], nil
+	return f.reserveAndPay(ctx, p, award)
 }
 
 // withoutReceipt ends a purchase that has all that will come and no receipt:

@@ -129,3 +129,22 @@ func (f *follower) judgeAgain(ctx context.Context, p view) error {
 func namesOutput(rec receipts.Receipt, pay payments.Payment) bool {
 	return pay.Outpoints != "" && slices.Contains(strings.Split(rec.PaymentProof.Value, ","), pay.Outpoints)
 }
+
+// failedClaims lists what a verification of our own bundle did not prove of
+// what it requires.
+func failedClaims(p Purchase, r receipts.Report, paidOnChain bool) string {
+	var bad []string
+	for _, c := range r.Claims {
+		if p.Hidden != nil && c.State == receipts.NotProvable && (c.Name == receipts.ClaimJob || c.Name == receipts.ClaimResult) {
+			continue // to strangers; we know what we asked, and have held the result against it
+		}
+		if c.Name == receipts.ClaimPreimage && c.State == receipts.NotProvable && paidOnChain {
+			continue // to strangers; it names the transaction that we sent
+		}
+		if c.State == receipts.Failed || c.Required && c.State != receipts.Proved {
+			bad = append(bad, c.Name+": "+c.Reason)
+		}
+	}
+
+	return strings.Join(bad, "; ")
+}

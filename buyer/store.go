@@ -3,8 +3,8 @@ package buyer
 import (
 	"context"
 	"errors"
-	"time"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
@@ -139,21 +139,15 @@ type PurchaseStore interface {
 
 // SpendingStore keeps what purchases cost, within the budget.
 type SpendingStore interface {
+	offer.Store
 	pay.Store
-	// Fits is what Reserve would say of the limits now, for a purchase of that
-	// maximum: *BudgetError.
-	Fits(ctx context.Context, provider string, maxMsats int64, a Attempt, l Limits) error
 	// GiveUp takes a purchase that is paying off the open ones, with the reason;
 	// all else of it stays, the reservation too.
 	GiveUp(ctx context.Context, requestID, reason string) error
-	// BudgetOf gives the ledger of the day of at (UTC).
-	BudgetOf(ctx context.Context, at time.Time) (Budget, error)
 }
 
 // DeliveryStore keeps what providers sent, as evidence.
 type DeliveryStore interface {
-	// AddFeedback keeps a 7000 event; a known id is fine.
-	AddFeedback(ctx context.Context, requestID, eventID string, event []byte, at time.Time) error
 	Feedback(ctx context.Context, requestID string) ([][]byte, error)
 	// SetResult keeps the verified result event, its canonical output and the
 	// contents it refers to; the first stays. early says that money moved first.

@@ -5,6 +5,7 @@ package purchase
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -258,3 +259,21 @@ const (
 	CreditOwed CreditWay = "owed" // of a purchase that failed
 	CreditUsed CreditWay = "used" // the price of this one is less by it
 )
+
+// Award is the decision to pay one charge of a purchase. All of it becomes durable
+// together.
+type Award struct {
+	RequestID string
+	Charge
+}
+
+// MaxEventBytes bounds a stored event that is read again.
+const MaxEventBytes = 1 << 20
+
+// EventOf reads an event that was stored.
+func EventOf(raw []byte) (ev nostr.Event, err error) {
+	if err = json.Unmarshal(raw, &ev); err != nil {
+		err = fmt.Errorf("stored event: %w", err)
+	}
+	return ev, err
+}

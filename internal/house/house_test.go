@@ -102,14 +102,17 @@ var rooms = map[string][]string{
 	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
 	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/publish", "receipts"},
 	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
+	// By what rules a buyer pays.
+	"buyer/approval": {"payments", "receipts"},
 	// What the stages of a buyer and its store share.
 	"buyer/purchase": {"domain", "hashing", "payments", "receipts", "schemas"},
 	// Its stages: none imports another.
 	"buyer/internal/author": {"buyer/purchase", "domain", "market/kinds"},
 	"buyer/internal/blob":   {"buyer/purchase", "hashing", "payments", "receipts"},
+	"buyer/internal/offer":  {"buyer/approval", "buyer/internal/author", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "payments", "payments/bolt11", "receipts"},
 	"buyer/internal/pay":    {"buyer/purchase", "payments"},
 	"buyer/internal/refund": {"buyer/purchase", "hashing", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts"},
-	"buyer":                 {"buyer/internal/author", "buyer/internal/blob", "buyer/internal/discover", "buyer/internal/pay", "buyer/internal/refund", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts", "schemas"},
+	"buyer":                 {"buyer/approval", "buyer/internal/author", "buyer/internal/blob", "buyer/internal/discover", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/refund", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "receipts", "schemas"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
