@@ -165,7 +165,8 @@ var rooms = map[string][]string{
 
 	// Programs connect the rooms.
 	// A group of commands is a room; none of them knows a store or a wallet.
-	"internal/cli":          {"agentruntime/message", "internal/advice", "internal/cli/agents", "internal/cli/app", "internal/cli/backup", "internal/cli/buy", "internal/cli/demo", "internal/cli/doctor", "internal/cli/images", "internal/cli/jobs", "internal/cli/keys", "internal/cli/organism", "internal/cli/receipts", "internal/cli/relay", "internal/cli/replay", "internal/cli/schemas", "internal/cli/sell", "internal/cli/setup", "internal/cli/top", "internal/cli/wallet", "internal/display", "internal/node/builtin"},
+	"internal/cli":          {"agentruntime/message", "internal/advice", "internal/cli/accounts", "internal/cli/agents", "internal/cli/app", "internal/cli/backup", "internal/cli/buy", "internal/cli/demo", "internal/cli/doctor", "internal/cli/images", "internal/cli/jobs", "internal/cli/keys", "internal/cli/organism", "internal/cli/receipts", "internal/cli/relay", "internal/cli/replay", "internal/cli/schemas", "internal/cli/sell", "internal/cli/setup", "internal/cli/top", "internal/cli/wallet", "internal/display", "internal/node/builtin"},
+	"internal/cli/accounts": {"internal/advice", "internal/cli/app", "internal/display", "internal/node"},
 	"internal/cli/agents":   {"agentruntime/contract", "agentruntime/host", "agentruntime/manifest", "agentruntime/supervisor", "agentruntime/wire", "internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node"},
 	"internal/cli/app":      {"buyer", "internal/advice", "internal/config", "internal/display", "internal/node", "internal/node/keys"},
 	"internal/cli/backup":   {"internal/advice", "internal/cli/app"},
@@ -190,7 +191,7 @@ var rooms = map[string][]string{
 	"internal/node": {
 		"agentruntime/...", "buyer", "buyer/panel", "hashing", "internal/advice", "internal/config", "internal/display", "internal/hardware", "internal/store",
 		"internal/nip05", "internal/node/builtin", "internal/node/keys", "internal/node/organisms", "internal/node/wallets", "internal/observe",
-		"internal/sqlite", "internal/store/journal", "market/kinds", "payments", "payments/onchain", "provider", "receipts", "relay", "relay/exchange",
+		"internal/sqlite", "internal/store/journal", "internal/store/money", "market/kinds", "payments", "payments/onchain", "provider", "receipts", "relay", "relay/exchange",
 		"relay/server", "schemas",
 	},
 	"internal/node/keys": {"internal/advice", "internal/config", "internal/display", "market/kinds", "provider", "receipts", "relay", "relay/bunker"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/money"
 )
 
 // PurchaseTotals are sums over all purchases.
@@ -80,4 +81,14 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 	}
 
 	return t, nil
+}
+
+// Earnings adds up what came for sales.
+func (s *ProviderStore) Earnings(ctx context.Context, p money.Period) ([]money.Earning, error) {
+	return money.Earnings(ctx, s.k.db, p)
+}
+
+// Spendings adds up what was paid for purchases.
+func (s *BuyerStore) Spendings(ctx context.Context, p money.Period) ([]money.Spending, error) {
+	return money.Spendings(ctx, s.k.db, p)
 }
