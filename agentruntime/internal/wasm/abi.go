@@ -21,7 +21,7 @@ func callReactor(ctx context.Context, m api.Module, function string, input []byt
 		return nil, trap(err)
 	}
 	if !m.Memory().Write(uint32(place[0]), input) {
-		return nil, fmt.Errorf("%w: %s gives a place outside the memory", ErrOutput, exportAlloc)
+		return nil, fmt.Errorf("%w: %s returned an address outside the memory", ErrOutput, exportAlloc)
 	}
 
 	packed, err := fn.Call(ctx, uint64(uint32(place[0])), uint64(len(input)))
@@ -34,7 +34,7 @@ func callReactor(ctx context.Context, m api.Module, function string, input []byt
 	}
 	out, ok := m.Memory().Read(ptr, size)
 	if !ok {
-		return nil, fmt.Errorf("%w: %s gives a place outside the memory", ErrOutput, function)
+		return nil, fmt.Errorf("%w: %s returned an address outside the memory", ErrOutput, function)
 	}
 	return append([]byte(nil), out...), nil // the memory goes with the instance
 }

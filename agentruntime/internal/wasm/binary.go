@@ -82,7 +82,7 @@ func (r *reader) imports() []moduleImport {
 	}
 
 	if r.err == nil && len(r.rest) > 0 {
-		r.err = errors.New("bytes behind the last import")
+		r.err = errors.New("bytes after the last import")
 	}
 	return all
 }

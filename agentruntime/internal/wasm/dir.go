@@ -9,7 +9,7 @@ import (
 
 // ErrNotPrivate means that others could have changed a directory of ours.
 // Compiled code in it would be run unchecked.
-var ErrNotPrivate = errors.New("wasm: directory must belong to this user, with mode 0700, and be no link")
+var ErrNotPrivate = errors.New("wasm: directory must be owned by this user, have mode 0700 and not be a link")
 
 // privateDir makes dir, or checks the one that is there.
 func privateDir(dir string) error {

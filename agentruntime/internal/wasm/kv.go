@@ -26,7 +26,7 @@ const (
 
 // Refusals of the store, in the order of their numbers in the ABI.
 var (
-	ErrKVDenied = errors.New("wasm: no such namespace for this tool, or only to read")
+	ErrKVDenied = errors.New("wasm: the namespace is not granted to this tool, or read-only")
 	ErrKVKey    = errors.New("wasm: malformed key or value too large")
 	ErrKVFull   = errors.New("wasm: the namespace is full")
 )

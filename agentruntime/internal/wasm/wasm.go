@@ -211,7 +211,7 @@ func (t *Tool) describe(doc *wit.Document) error {
 		case f.Name == funcMetadata && len(f.Params) == 0:
 			t.metadata = f
 		default:
-			return fmt.Errorf("wasm: export %s: a tool exports %s and perhaps %s()", f.Name, funcHandle, funcMetadata)
+			return fmt.Errorf("wasm: export %s: a tool exports %s and optionally %s()", f.Name, funcHandle, funcMetadata)
 		}
 	}
 

@@ -32,7 +32,7 @@ type (
 )
 
 func (e *MemoryError) Error() string {
-	return fmt.Sprintf("the processes took %d MiB of memory, more than their %d", e.Used>>20, e.Limit>>20)
+	return fmt.Sprintf("the processes used %d MiB of memory, more than the limit of %d", e.Used>>20, e.Limit>>20)
 }
 
 func (e *TasksError) Error() string {

@@ -141,7 +141,7 @@ func (l *lexer) space() error {
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				return l.here().errorf("comment without an end")
+				return l.here().errorf("unterminated comment")
 			}
 			l.advance(end + 4)
 		default:

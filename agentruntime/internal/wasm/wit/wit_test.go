@@ -157,7 +157,7 @@ func TestRefusedWithPosition(t *testing.T) {
 		{"name with a digit", world("type ^a-1 = u8;"), "malformed name"},
 		{"long name", world("type ^" + strings.Repeat("a", maxIdent+1) + " = u8;"), "longer"},
 		{"odd character", world("^$"), "unexpected '$'"},
-		{"comment", world("^/* "), "comment without an end"},
+		{"comment", world("^/* "), "unterminated comment"},
 		{"not UTF-8", "^\xff", "not UTF-8"},
 		{"deep", world("type t = " + strings.Repeat("list<", maxDepth+1) + "^u8" + strings.Repeat(">", maxDepth+1) + ";"), "nested deeper"},
 		{"large", "^" + strings.Repeat(" ", MaxBytes+1), "the limit is"},
