@@ -9,8 +9,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// callReactor calls an exported function; see the package comment. Every
-// number that comes back is the module's word and is checked.
+// callReactor calls an exported function as described in the package comment. The
+// module is untrusted, so every number that it returns is checked.
 func callReactor(ctx context.Context, m api.Module, function string, input []byte, limit int) ([]byte, error) {
 	fn, alloc := m.ExportedFunction(function), m.ExportedFunction(exportAlloc)
 	if !hasType(fn, 2, api.ValueTypeI64) || !hasType(alloc, 1, api.ValueTypeI32) || m.Memory() == nil {
@@ -36,10 +36,11 @@ func callReactor(ctx context.Context, m api.Module, function string, input []byt
 	if !ok {
 		return nil, fmt.Errorf("%w: %s returned an address outside the memory", ErrOutput, function)
 	}
-	return append([]byte(nil), out...), nil // the memory goes with the instance
+	return append([]byte(nil), out...), nil // the memory ends with the instance
 }
 
-// hasType reports whether fn takes params times i32 and returns one result.
+// hasType reports whether fn takes params parameters of type i32 and returns one
+// result.
 func hasType(fn api.Function, params int, result api.ValueType) bool {
 	if fn == nil {
 		return false
@@ -58,8 +59,8 @@ func hasType(fn api.Function, params int, result api.ValueType) bool {
 	return true
 }
 
-// decodeOutput takes the value out of what a function returned. It is JSON
-// with unique names, and the value is an object.
+// decodeOutput returns the value in a function's output, which must be JSON with
+// unique names; the value must be an object.
 func decodeOutput(out []byte, fallible bool) (json.RawMessage, error) {
 	doc := jsontext.Value(out)
 	if !doc.IsValid() || doc.Kind() != '{' {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kinds of import and the one section that is read here.
+// Kinds of imports, and the only section that is read here.
 const (
 	kindFunc   = 0
 	kindTable  = 1
@@ -27,8 +27,8 @@ type moduleImport struct {
 	kind         byte
 }
 
-// readImports lists what a module asks for, before anything compiles it.
-// wazero would tell of functions and memories only.
+// readImports lists a module's imports before it is compiled. wazero would list
+// only functions and memories.
 func readImports(module []byte) ([]moduleImport, error) {
 	if len(module) < 8 || !bytes.HasPrefix(module, []byte("\x00asm")) {
 		return nil, ErrNotModule
@@ -62,7 +62,7 @@ func readImports(module []byte) ([]moduleImport, error) {
 	return all, nil
 }
 
-// reader decodes from a slice. After an error it yields zeros.
+// reader decodes a slice. After an error it returns zeros.
 type reader struct {
 	rest []byte
 	err  error
@@ -145,7 +145,7 @@ func (r *reader) byte() byte {
 	return 0
 }
 
-// u32 reads LEB128.
+// u32 reads a number in LEB128.
 func (r *reader) u32() uint32 {
 	var v uint64
 	for shift := 0; shift < 35; shift += 7 {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// ErrNotPrivate means that others could have changed a directory of ours.
-// Compiled code in it would be run unchecked.
+// ErrNotPrivate means that other users could have changed one of our directories,
+// from which compiled code is run unchecked.
 var ErrNotPrivate = errors.New("wasm: directory must be owned by this user, have mode 0700 and not be a link")
 
-// privateDir makes dir, or checks the one that is there.
+// privateDir makes dir or checks the existing one.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make directory: %w", err)

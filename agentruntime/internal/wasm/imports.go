@@ -8,11 +8,11 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm/wit"
 )
 
-// capability is a kind of access that a WIT declares and a grant gives.
+// capability is a kind of access that a WIT declares and a grant allows.
 type capability string
 
 const (
-	capCall   capability = "call" // the call itself: input, output, end
+	capCall   capability = "call" // the call itself: input, output, exit
 	capFS     capability = "fs"
 	capEnv    capability = "env"
 	capStdio  capability = "stdio"
@@ -26,8 +26,8 @@ const (
 	kvInterface = "agentos:kv/store"
 )
 
-// interfaces says what each WIT interface declares. An interface that is not
-// here cannot be provided: sockets and HTTP never are.
+// interfaces maps each WIT interface to its capability. Other interfaces, such as
+// sockets and HTTP, cannot be provided.
 var interfaces = map[string]capability{
 	"wasi:filesystem/types":       capFS,
 	"wasi:filesystem/preopens":    capFS,
@@ -39,13 +39,13 @@ var interfaces = map[string]capability{
 	kvInterface:                   capKV,
 }
 
-// preview1 says which declaration each function of WASI preview 1 needs. The
-// sockets are missing on purpose.
+// preview1 maps each function of WASI preview 1 to the capability that it needs.
+// Sockets are missing on purpose.
 var preview1 = map[string]capability{
 	"args_get": capCall, "args_sizes_get": capCall, "proc_exit": capCall, "sched_yield": capCall,
 	"fd_read": capCall, "fd_write": capCall, "fd_close": capCall, "fd_seek": capCall,
 	"fd_fdstat_get": capCall, "fd_fdstat_set_flags": capCall,
-	// These two ask what is open; without a grant the answer is: nothing.
+	// These two list open directories; without a grant there are none.
 	"fd_prestat_get": capCall, "fd_prestat_dir_name": capCall,
 
 	"environ_get": capEnv, "environ_sizes_get": capEnv,
@@ -72,10 +72,10 @@ func interfacesOf(c capability) []string {
 	return all
 }
 
-// declaration is what a WIT world imports.
+// declaration is the set of imports of a WIT world.
 type declaration struct {
 	has map[capability]bool
-	kv  []string // names under which the store may be imported
+	kv  []string // allowed module names for importing the store
 }
 
 func declare(ids []wit.ID) (declaration, error) {
@@ -94,7 +94,7 @@ func declare(ids []wit.ID) (declaration, error) {
 	return d, nil
 }
 
-// check holds the imports of a module against the declaration (AP-13.1.2).
+// check checks the imports of a module against the declaration (AP-13.1.2).
 func (d declaration) check(imports []moduleImport) error {
 	for _, imp := range imports {
 		refuse := func(reason string) error { return &ImportError{imp.module, imp.name, reason} }

@@ -12,34 +12,34 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of the store. The longest file name of Linux bounds the key.
+// Bounds of the store. The key is bounded by the longest file name on Linux.
 const (
 	maxKeyBytes   = 120
 	maxValueBytes = 64 << 10
-	maxKeys       = 1000    // of a namespace
-	maxStoreBytes = 8 << 20 // of a namespace, keys and values
+	maxKeys       = 1000    // for each namespace
+	maxStoreBytes = 8 << 20 // for each namespace, keys and values
 	maxNamespace  = 100
 
 	kvRead      = "read"
 	kvReadWrite = "read-write"
 )
 
-// Refusals of the store, in the order of their numbers in the ABI.
+// Errors of the store, in the order of their numbers in the ABI.
 var (
 	ErrKVDenied = errors.New("wasm: the namespace is not granted to this tool, or read-only")
 	ErrKVKey    = errors.New("wasm: malformed key or value too large")
 	ErrKVFull   = errors.New("wasm: the namespace is full")
 )
 
-// kv is the store behind agentos:kv/store (APX-2), as one tool sees it.
+// kv is the store agentos:kv/store (APX-2) from the view of one tool.
 //
-// A key that starts with "@name/" is in the shared namespace of that name, if
-// it is granted; every other key is in the tool's own namespace. Namespaces
-// never show: the host puts them in front. A key is 1 to 120 bytes of UTF-8
-// without control characters, a value at most 64 KiB; a namespace holds 1,000
-// keys and 8 MiB. Values are bytes.
+// A key that starts with "@name/" is in the shared namespace of that name, if it is
+// granted; every other key is in the tool's own namespace. The host adds the tool's
+// namespace itself; tools never see it. A key is 1 to 120 bytes of UTF-8 without
+// control characters, a value at most 64 KiB; a namespace holds 1,000 keys and 8
+// MiB. Values are bytes.
 //
-// A core module calls these functions, all of i32:
+// A core module calls these functions, whose parameters and results are all i32:
 //
 //	get(key, key-len, buf, buf-len) -> n      n bytes is the value; it is in buf if it fits
 //	put(key, key-len, value, value-len) -> 0
@@ -49,15 +49,15 @@ var (
 // Negative results: -1 no such key, -2 not granted, -3 malformed or too large,
 // -4 full, -5 the store failed, -6 a pointer outside the memory.
 //
-// It is files: a directory a namespace, a file a key. Processes may share it: a
-// write takes the lock of its namespace and becomes visible at once and whole.
+// The store is a directory for each namespace with a file for each key. Several
+// processes may use it: a write locks its namespace and takes effect atomically.
 type kv struct {
 	root   *os.Root // directory of all namespaces
 	own    string
 	shared map[string]string
 }
 
-// openKV opens the store in dir for the tool; dir is made if it is missing.
+// openKV opens the store in dir for the tool; it makes dir if it is missing.
 func openKV(dir, tool string, grant KVGrant) (*kv, error) {
 	if err := privateDir(dir); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func openKV(dir, tool string, grant KVGrant) (*kv, error) {
 
 func (kv *kv) close() error { return kv.root.Close() }
 
-// place splits a key into its namespace's directory and the key in there.
+// place splits a key into the directory of its namespace and the key inside it.
 func (kv *kv) place(key string, write bool) (dir, rest string, err error) {
 	dir, rest = kv.own, key
 	if name, ok := strings.CutPrefix(key, "@"); ok {
@@ -89,7 +89,7 @@ func (kv *kv) place(key string, write bool) (dir, rest string, err error) {
 	return dir, rest, nil
 }
 
-// Get returns the value; ok is false if there is none.
+// Get returns the value; ok is false if the key does not exist.
 func (kv *kv) Get(key string) (value []byte, ok bool, err error) {
 	dir, rest, err := kv.place(key, false)
 	if err != nil {
@@ -106,7 +106,7 @@ func (kv *kv) Get(key string) (value []byte, ok bool, err error) {
 	return value, err == nil, err
 }
 
-// Put sets the value.
+// Put sets the value of a key.
 func (kv *kv) Put(key string, value []byte) error {
 	return kv.change(key, func(ns *os.Root, key string) error {
 		if len(value) > maxValueBytes {
@@ -119,7 +119,7 @@ func (kv *kv) Put(key string, value []byte) error {
 	})
 }
 
-// Delete removes the key if it is there.
+// Delete removes a key, if it exists.
 func (kv *kv) Delete(key string) error {
 	return kv.change(key, func(ns *os.Root, key string) error {
 		if err := ns.Remove(fileOf(key)); !errors.Is(err, fs.ErrNotExist) {
@@ -129,8 +129,8 @@ func (kv *kv) Delete(key string) error {
 	})
 }
 
-// Keys lists the keys that start with prefix, sorted. A shared namespace is
-// listed with a prefix of "@name/", which the keys then have, too.
+// Keys lists the keys that start with prefix, sorted. A shared namespace is listed
+// with a prefix that starts with "@name/", which the returned keys have too.
 func (kv *kv) Keys(prefix string) ([]string, error) {
 	dir, rest, err := kv.place(prefix, false)
 	if err != nil {
@@ -162,8 +162,8 @@ func (kv *kv) Keys(prefix string) ([]string, error) {
 	return keys, nil
 }
 
-// change does fn with the lock of the key's namespace. The lock goes with the
-// open file, so a killed process leaves none behind.
+// change calls fn with the lock of the key's namespace. The lock belongs to the
+// open file, so a killed process leaves no lock.
 func (kv *kv) change(key string, fn func(ns *os.Root, key string) error) error {
 	dir, rest, err := kv.place(key, true)
 	if err != nil {
@@ -194,13 +194,13 @@ func (kv *kv) change(key string, fn func(ns *os.Root, key string) error) error {
 	return fn(ns, rest)
 }
 
-// room checks that a value of size bytes still fits.
+// room checks that there is room for a value of size bytes.
 func room(ns *os.Root, key string, size int) error {
 	entries, err := keysOf(ns)
 	if err != nil {
 		return err
 	}
-	delete(entries, key) // it is replaced
+	delete(entries, key) // its old value will be replaced
 	total := int64(len(key) + size)
 	for k, n := range entries {
 		total += int64(len(k)) + n
@@ -226,7 +226,7 @@ func keysOf(ns *os.Root) (map[string]int64, error) {
 			continue
 		}
 		info, err := e.Info()
-		if errors.Is(err, fs.ErrNotExist) { // deleted meanwhile
+		if errors.Is(err, fs.ErrNotExist) { // deleted in the meantime
 			continue
 		}
 		if err != nil {
@@ -241,9 +241,9 @@ func keysOf(ns *os.Root) (map[string]int64, error) {
 
 func fileOf(key string) string { return "k" + hex.EncodeToString([]byte(key)) }
 
-// replace writes a file so that a reader sees the old content or the new. The
-// caller holds the lock, so one temporary name is enough, and nothing of a
-// killed writer piles up.
+// replace writes a file atomically: a reader sees the old content or the new. The
+// caller holds the lock, so one temporary name is enough, and killed writers leave
+// at most one file.
 func replace(ns *os.Root, name string, value []byte) error {
 	f, err := ns.OpenFile("new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// Results of the store's functions; see KV.
+// Results of the store's functions; see [kv].
 const (
 	kvOK        = 0
 	kvNoKey     = -1
@@ -23,7 +23,7 @@ const (
 // kvFuncs are the functions of agentos:kv/store.
 var kvFuncs = [...]string{"get", "put", "delete", "list-keys"}
 
-// hostKV offers the store to modules under the name that the module uses.
+// hostKV provides the store to modules under the name that the module imports.
 func hostKV(ctx context.Context, rt wazero.Runtime, name string, kv *kv) error {
 	get := func(_ context.Context, m api.Module, key, keyLen, buf, bufLen uint32) int32 {
 		k, ok := m.Memory().Read(key, keyLen)
@@ -72,7 +72,7 @@ func hostKV(ctx context.Context, rt wazero.Runtime, name string, kv *kv) error {
 	return err
 }
 
-// answer writes data into the guest's buffer if it fits, and tells its length.
+// answer writes data into the guest's buffer if it fits, and returns its length.
 func answer(m api.Module, data []byte, err error, buf, bufLen uint32) int32 {
 	switch {
 	case err != nil:
@@ -80,7 +80,7 @@ func answer(m api.Module, data []byte, err error, buf, bufLen uint32) int32 {
 	case uint64(len(data)) <= uint64(bufLen) && !m.Memory().Write(buf, data):
 		return kvPointer
 	}
-	return int32(len(data)) // bounded by the store, far below 2^31
+	return int32(len(data)) // the store's bounds are far below 2^31
 }
 
 func kvCode(err error) int32 {

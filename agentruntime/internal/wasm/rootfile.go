@@ -11,7 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// maxDirEntries bounds what one listing holds in memory.
+// maxDirEntries bounds the entries of a listing in memory.
 const maxDirEntries = 10_000
 
 // rootFile is an open file or directory of a rootFS.
@@ -21,7 +21,7 @@ type rootFile struct {
 	file    *os.File
 	dir     bool
 	appends bool
-	listed  []wasisys.Dirent // what Readdir has still to give; nil before the first
+	listed  []wasisys.Dirent // entries still to be returned by Readdir; nil before its first call
 }
 
 var _ wasisys.File = (*rootFile)(nil)
@@ -33,7 +33,7 @@ func (f *rootFile) Ino() (sys.Inode, wasisys.Errno)    { return 0, 0 }
 func (f *rootFile) Sync() wasisys.Errno                { return errno(f.file.Sync()) }
 func (f *rootFile) Datasync() wasisys.Errno            { return errno(f.file.Sync()) }
 func (f *rootFile) Close() wasisys.Errno               { return errno(f.file.Close()) }
-func (f *rootFile) Utimens(int64, int64) wasisys.Errno { return 0 } // times are not shown
+func (f *rootFile) Utimens(int64, int64) wasisys.Errno { return 0 } // times are hidden
 
 func (f *rootFile) SetAppend(enable bool) wasisys.Errno {
 	f.appends = enable
@@ -59,7 +59,7 @@ func (f *rootFile) Pread(buf []byte, off int64) (int, wasisys.Errno) {
 	return count(f.file.ReadAt(buf, off))
 }
 
-// count turns the end of a file into a read of nothing.
+// count converts the end of a file to a read of zero bytes.
 func count(n int, err error) (int, wasisys.Errno) {
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -67,8 +67,8 @@ func count(n int, err error) (int, wasisys.Errno) {
 	return n, errno(err)
 }
 
-// fileOffset is int64 under another name: vet holds a method Seek(int64, int) to
-// the signature of io.Seeker, but wazero's interface returns an Errno.
+// fileOffset is another name for int64: go vet expects a method Seek(int64, int) to
+// have the signature of io.Seeker, but wazero's interface returns an Errno.
 type fileOffset = int64
 
 func (f *rootFile) Seek(offset fileOffset, whence int) (fileOffset, wasisys.Errno) {
@@ -76,14 +76,14 @@ func (f *rootFile) Seek(offset fileOffset, whence int) (fileOffset, wasisys.Errn
 		if offset != 0 || whence != io.SeekStart {
 			return 0, wasisys.EINVAL
 		}
-		f.listed = nil // a rewind
+		f.listed = nil // rewind
 	}
 	n, err := f.file.Seek(offset, whence)
 	return n, errno(err)
 }
 
-// Readdir gives the entries in the order of their names; the host's own order
-// differs from one file system to the next.
+// Readdir returns the entries sorted by name, because the host's order depends on
+// the file system.
 func (f *rootFile) Readdir(n int) ([]wasisys.Dirent, wasisys.Errno) {
 	if !f.dir {
 		return nil, wasisys.ENOTDIR
@@ -132,7 +132,7 @@ func (f *rootFile) Pwrite(buf []byte, off int64) (int, wasisys.Errno) {
 	return count(f.file.WriteAt(buf, off))
 }
 
-// Truncate pays for the new size: a file of holes may be filled later.
+// Truncate spends budget for the new size, because holes may be filled later.
 func (f *rootFile) Truncate(size int64) wasisys.Errno {
 	if size < 0 {
 		return wasisys.EINVAL

@@ -12,17 +12,17 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// writeBudget is how much one call may write into its directories, a new file
-// or directory counting a block: a tool must not fill the disk.
+// writeBudget bounds what one call may write into its directories, so that a tool
+// cannot fill the disk. A new file or directory counts as a block.
 const (
 	writeBudget = 64 << 20
 	blockBytes  = 4096
 )
 
-// rootFS is a directory of the host as a tool sees it. All access goes through
-// os.Root, so "..", absolute paths and symbolic links do not lead out of it
-// (AP-13.2.1). Links cannot be made. Times, inodes and owners are hidden: they
-// would make the outcome of a call depend on more than its input.
+// rootFS is a directory of the host from the view of a tool. All access is through
+// os.Root, so "..", absolute paths and symbolic links cannot lead out of it
+// (AP-13.2.1). Links cannot be made. Times, inodes and owners are hidden, because
+// the result of a call must depend only on its input.
 type rootFS struct {
 	wasisys.UnimplementedFS
 	root     *os.Root
@@ -32,7 +32,7 @@ type rootFS struct {
 
 var _ wasisys.FS = (*rootFS)(nil)
 
-// local makes a path of the guest relative; the rest is os.Root's work.
+// local makes a path of the guest relative; os.Root does the rest.
 func local(path string) string {
 	if path = strings.TrimLeft(path, "/"); path == "" {
 		return "."
@@ -40,8 +40,8 @@ func local(path string) string {
 	return path
 }
 
-// errno hides host errors that have no number; a path that leaves the
-// directory is one of them.
+// errno converts an error to its number. It hides errors without one, such as that
+// of a path that leaves the directory.
 func errno(err error) wasisys.Errno {
 	var number syscall.Errno
 	switch {
@@ -60,7 +60,7 @@ func errno(err error) wasisys.Errno {
 	return wasisys.EPERM
 }
 
-// spend takes n bytes from the budget.
+// spend deducts n bytes from the budget.
 func (f *rootFS) spend(n int64) wasisys.Errno {
 	switch {
 	case f.readOnly:
@@ -73,7 +73,7 @@ func (f *rootFS) spend(n int64) wasisys.Errno {
 
 const writeFlags = wasisys.O_RDWR | wasisys.O_WRONLY | wasisys.O_CREAT | wasisys.O_TRUNC | wasisys.O_APPEND
 
-// OpenFile opens regular files and directories, nothing else.
+// OpenFile opens regular files and directories only.
 func (f *rootFS) OpenFile(path string, flag wasisys.Oflag, _ fs.FileMode) (wasisys.File, wasisys.Errno) {
 	if f.readOnly && flag&writeFlags != 0 {
 		return nil, wasisys.EROFS
@@ -89,7 +89,7 @@ func (f *rootFS) OpenFile(path string, flag wasisys.Oflag, _ fs.FileMode) (wasis
 		}
 	}
 
-	// Not to wait for the other end of a FIFO.
+	// O_NONBLOCK avoids waiting for the other end of a FIFO.
 	file, err := f.root.OpenFile(path, hostFlags(flag)|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, errno(err)
@@ -111,7 +111,8 @@ func (f *rootFS) OpenFile(path string, flag wasisys.Oflag, _ fs.FileMode) (wasis
 	return &rootFile{fs: f, file: file, dir: info.IsDir(), appends: flag&wasisys.O_APPEND != 0}, 0
 }
 
-// hostFlags leaves O_APPEND out: rootFile does it, so that it can be changed.
+// hostFlags leaves out O_APPEND: rootFile implements it, so that it can be changed
+// later.
 func hostFlags(flag wasisys.Oflag) int {
 	out := os.O_RDONLY
 	switch {

@@ -28,29 +28,29 @@ var (
 	// ErrTrap means that the module crashed: a trap, memory that it could not
 	// get, or an exit code other than 0.
 	ErrTrap = errors.New("wasm: the module crashed")
-	// ErrOutput means that what the module returned is not what its WIT says.
+	// ErrOutput means that the module's output does not match its WIT.
 	ErrOutput = errors.New("wasm: malformed output")
-	// ErrOutputTooLarge means that the output is over Limits.OutputBytes.
+	// ErrOutputTooLarge means that the output exceeds Limits.OutputBytes.
 	ErrOutputTooLarge = errors.New("wasm: output too large")
 )
 
-// Failure is the error of a result<..., string>: the tool refused, in its own
-// words. They are a stranger's.
+// Failure is the error of a result<..., string>: the tool refused, for the given
+// reason. The text is untrusted.
 type Failure struct{ Message string }
 
 func (f *Failure) Error() string { return "the tool says: " + f.Message }
 
-// RunnerConfig says where a Runner keeps things and sends what modules say.
+// RunnerConfig configures a [Runner].
 type RunnerConfig struct {
-	// StateDir holds the compiled modules (cache/) and the stores (kv/). It is
-	// made if it is missing; both must be this user's own.
+	// StateDir holds the compiled modules (cache/) and the stores (kv/). It is made
+	// if it is missing; both must be owned by this user.
 	StateDir string
-	// Stderr gets the standard error of a tool that is granted stdio. Nil
-	// discards it.
+	// Stderr receives the standard error of a tool that is granted stdio. If it is
+	// nil, that output is dropped.
 	Stderr io.Writer
 }
 
-// Runner calls one tool. Calls may run concurrently.
+// Runner calls one tool. Concurrent calls are safe.
 type Runner struct {
 	tool     *Tool
 	stderr   io.Writer
@@ -58,11 +58,11 @@ type Runner struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 	kv       *kv        // nil if the module does not import it
-	roots    []*os.Root // of Grants.FS, in its order
+	roots    []*os.Root // of Grants.FS, in the same order
 }
 
-// NewRunner compiles the tool's module, or takes it from the cache. The caller
-// closes the runner.
+// NewRunner compiles the tool's module, or loads it from the cache. The caller must
+// close the runner.
 func NewRunner(ctx context.Context, tool *Tool, cfg RunnerConfig) (_ *Runner, err error) {
 	r := &Runner{tool: tool, stderr: cfg.Stderr}
 	defer func() {
@@ -91,7 +91,7 @@ func NewRunner(ctx context.Context, tool *Tool, cfg RunnerConfig) (_ *Runner, er
 	return r, r.provide(ctx, cfg.StateDir)
 }
 
-// Close frees what the runner holds. No call may be running.
+// Close releases the runner. No call may be running.
 func (r *Runner) Close(ctx context.Context) error {
 	var errs []error
 	if r.runtime != nil {
@@ -133,7 +133,7 @@ func (r *Runner) checkExports() error {
 	return nil
 }
 
-// provide makes what the module may import, and opens what it is granted.
+// provide sets up the module's imports and opens the granted directories.
 func (r *Runner) provide(ctx context.Context, stateDir string) error {
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r.runtime); err != nil {
 		return fmt.Errorf("provide WASI: %w", err)
@@ -162,10 +162,10 @@ func (r *Runner) provide(ctx context.Context, stateDir string) error {
 	return nil
 }
 
-// Call runs handle in a fresh instance. The input has been checked against
-// the input schema; the output is an object that has still to be checked
-// against the output schema. A refusal by the tool is a *Failure; other errors
-// are ErrTrap, ErrOutput and ErrOutputTooLarge. The end of ctx does not stop it.
+// Call runs handle in a new instance. The input must have been checked against the
+// input schema; the output is an object that the caller must check against the
+// output schema. A refusal by the tool is a *Failure; other errors are ErrTrap,
+// ErrOutput and ErrOutputTooLarge. The end of ctx does not stop the call.
 func (r *Runner) Call(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	out, err := r.run(ctx, funcHandle, input)
 	if err != nil {
@@ -174,7 +174,7 @@ func (r *Runner) Call(ctx context.Context, input json.RawMessage) (json.RawMessa
 	return decodeOutput(out, r.tool.handle.Fallible())
 }
 
-// Metadata is what a tool of agentos:tool says of itself.
+// Metadata is the self-description of a tool of agentos:tool.
 type Metadata struct {
 	Name                string `json:"name"`
 	Description         string `json:"description"`
@@ -185,7 +185,7 @@ type Metadata struct {
 	InputJSONSchema     string `json:"input_json_schema"`
 }
 
-// Metadata calls get-metadata; ok is false if the tool has none.
+// Metadata calls get-metadata; ok is false if the tool does not export it.
 func (r *Runner) Metadata(ctx context.Context) (m Metadata, ok bool, err error) {
 	if r.tool.metadata == nil {
 		return m, false, nil
@@ -206,7 +206,7 @@ func (r *Runner) Metadata(ctx context.Context) (m Metadata, ok bool, err error) 
 	return m, true, nil
 }
 
-// run does one call and returns the bytes that the module gave.
+// run makes one call and returns the module's output.
 func (r *Runner) run(ctx context.Context, function string, input []byte) ([]byte, error) {
 	stdout := &limitedBuffer{limit: r.tool.Settings.Limits.OutputBytes}
 	cfg := r.moduleConfig()
@@ -237,15 +237,15 @@ func (r *Runner) run(ctx context.Context, function string, input []byte) ([]byte
 	return stdout.Bytes(), nil
 }
 
-// trap keeps the first line of wazero's error; the rest is a stack of the
-// module's functions.
+// trap keeps the first line of wazero's error; the rest is a stack trace of the
+// module.
 func trap(err error) error {
 	line, _, _ := bytes.Cut([]byte(err.Error()), []byte("\n"))
 	return fmt.Errorf("%w: %.200s", ErrTrap, line)
 }
 
-// moduleConfig holds no more than the grants. wazero's own defaults are a fixed
-// clock, a fixed seed and no sleeping.
+// moduleConfig provides only what is granted. wazero's defaults are a fixed clock,
+// a fixed seed and no sleeping.
 func (r *Runner) moduleConfig() wazero.ModuleConfig {
 	grants := r.tool.Settings.Grants
 	cfg := wazero.NewModuleConfig().WithName("")
@@ -275,9 +275,9 @@ func (r *Runner) moduleConfig() wazero.ModuleConfig {
 	return cfg.WithFSConfig(mounts)
 }
 
-const maxStderrBytes = 64 << 10 // of one call
+const maxStderrBytes = 64 << 10 // for each call
 
-// limitedBuffer is a standard output that ends at a limit.
+// limitedBuffer is a standard output that fails beyond a limit.
 type limitedBuffer struct {
 	bytes.Buffer
 	limit int
@@ -291,7 +291,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// cappedWriter drops what comes after its limit.
+// cappedWriter drops everything beyond its limit.
 type cappedWriter struct {
 	w    io.Writer
 	left int

@@ -20,53 +20,53 @@ const (
 	defaultDeadline    = 300 * time.Second // APX-7
 	maxDeadline        = 24 * time.Hour
 	defaultOutputBytes = 1 << 20
-	maxOutputBytes     = 3 << 20 // with its envelope it fits in a frame
+	maxOutputBytes     = 3 << 20 // so that the output and its envelope fit in a frame
 	maxMounts          = 16
 	maxEnv             = 64
 	maxEnvBytes        = 4096
 )
 
-// Settings is tool.json. It belongs to the operator: whoever writes it decides
-// what the module gets, within what its WIT declares (AP-13.2.2).
+// Settings is tool.json. It belongs to the operator, who decides what the module
+// gets, within what its WIT declares (AP-13.2.2).
 type Settings struct {
 	Grants Grants `json:"grants"`
 	Limits Limits `json:"limits"`
 }
 
-// Grants is what a tool actually gets. The zero value grants nothing.
+// Grants lists the access of a tool. The zero value grants nothing.
 type Grants struct {
 	FS     []Mount           `json:"fs"`
-	Env    map[string]string `json:"env"`    // exactly these variables, with these values
+	Env    map[string]string `json:"env"`    // the complete environment
 	Stdio  bool              `json:"stdio"`  // standard error goes to the agent's log
 	Clock  bool              `json:"clock"`  // the real time, and real sleeping
 	Random bool              `json:"random"` // the system's random numbers
 	KV     KVGrant           `json:"kv"`
 }
 
-// Mount is a directory of the host that the tool sees at GuestPath.
+// Mount makes a directory of the host visible to the tool at GuestPath.
 type Mount struct {
 	HostPath  string `json:"host_path"`  // absolute
 	GuestPath string `json:"guest_path"` // absolute
 	ReadOnly  bool   `json:"read_only"`
 }
 
-// KVGrant names the shared namespaces that the tool may use, each "read" or
-// "read-write". Its own namespace needs no grant.
+// KVGrant lists the shared namespaces that the tool may use, each "read" or
+// "read-write". The tool's own namespace needs no grant.
 type KVGrant struct {
 	Shared map[string]string `json:"shared"`
 }
 
-// Limits bound one call. Zero values give the defaults.
+// Limits bounds one call. Zero values mean the defaults.
 type Limits struct {
 	MemoryPages uint32 `json:"memory_pages"` // of 64 KiB; default 1024
 	DeadlineMS  int64  `json:"deadline_ms"`  // default 300,000
 	OutputBytes int    `json:"output_bytes"` // default 1 MiB
 }
 
-// Deadline is how long a call may take.
+// Deadline returns the time limit of a call.
 func (l Limits) Deadline() time.Duration { return time.Duration(l.DeadlineMS) * time.Millisecond }
 
-// parseSettings reads tool.json strictly; an empty one is all defaults.
+// parseSettings parses tool.json strictly; an empty document means the defaults.
 func parseSettings(doc []byte, declared declaration) (Settings, error) {
 	var s Settings
 	if len(doc) > 0 {
@@ -143,7 +143,7 @@ func (g *Grants) validate() error {
 	return nil
 }
 
-// checkDeclared compares the grants with the declaration (AP-13.2.2).
+// checkDeclared checks the grants against the declaration (AP-13.2.2).
 func (g *Grants) checkDeclared(declared declaration) error {
 	for _, c := range []struct {
 		granted bool

@@ -7,21 +7,21 @@
 //
 // # What runs
 //
-// Core WebAssembly with WASI preview 1, on wazero. The component model is not
-// supported: a component binary is refused. The WIT text is a declaration: the
-// schemas of the tool are derived from it, and a module that imports what it
-// does not declare is refused when it is loaded (AP-13.1.2, K-44).
+// The runtime is wazero, for core WebAssembly with WASI preview 1. The component
+// model is not supported: a component binary is refused. The WIT text is a
+// declaration: the schemas of the tool are derived from it, and a module with
+// imports that it does not declare is refused when it is loaded (AP-13.1.2, K-44).
 //
 // # How a module is called
 //
-// Each call gets a fresh instance, so nothing outlives it but what the tool
-// keeps in a granted store or directory. Values are JSON in the shape of their
-// WIT types: a record is an object with the names of its fields, an option
-// that is none is absent, result<t, string> is {"ok": t} or {"err": "text"}.
-// Names of fields and of an enum's cases have underscores for WIT's hyphens, as
-// the names of job types do: model-id is "model_id".
-// The input of a function of one record is that record; of any other function,
-// an object of its parameters by name. There are two ways to write a module:
+// Each call gets a new instance, so nothing outlives it except what the tool writes
+// to a granted store or directory. Values are JSON in the shape of their WIT types:
+// a record is an object with its fields, an option that is none is absent,
+// result<t, string> is {"ok": t} or {"err": "text"}. Names of fields and enum cases
+// have underscores instead of WIT's hyphens, like the names in job types: model-id
+// is "model_id". The input of a function with one record as its parameter is that
+// record; the input of any other function is an object of its parameters by name.
+// There are two kinds of modules:
 //
 //   - A command exports _start. It is run with two arguments, the tool's name
 //     and the name of the function ("handle"). It reads the input from standard
@@ -32,27 +32,27 @@
 //     (ptr i32, len i32) -> i64: the input's place in, the output's out, as
 //     ptr<<32 | len. _initialize is called first if it is exported.
 //
-// The WIT functions are handle, which is required, and get-metadata, which
-// takes nothing, as in agentos:tool@0.1.0 (APX-1). Functions of
-// agentos:kv/store (APX-2) are described at KV.
+// The WIT functions are handle, which is required, and get-metadata, which has no
+// parameters, as in agentos:tool@0.1.0 (APX-1). The functions of agentos:kv/store
+// (APX-2) are described at [kv].
 //
 // # What a module can reach
 //
-// Nothing that is not granted. No directory is open, the environment is empty,
-// standard error goes nowhere, the clock starts at a fixed time and random
-// numbers have a fixed seed, so that the same module, input and grants give the
-// same bytes (AP-13.3.1). A grant beyond the declaration is a configuration
-// error. There is no way to be granted the network.
+// Without grants, nothing: no directory is open, the environment is empty, standard
+// error is dropped, the clock starts at a fixed time and random numbers have a
+// fixed seed, so that the same module, input and grants give the same bytes
+// (AP-13.3.1). A grant beyond the declaration is a configuration error. Network
+// access cannot be granted.
 //
-// A reactor can do without any import; a command needs the few functions of
-// WASI that read its input, write its output and end it. Those are the call
-// itself and need no declaration.
+// A reactor needs no imports; a command needs the few functions of WASI that read
+// its input, write its output and end it. Those are part of every call and need no
+// declaration.
 //
 // # Time
 //
-// A Runner does not interrupt its module. To check for an end in every loop
-// makes tight loops an order of magnitude slower (K-43). Who calls strangers'
-// modules does it in a process that can be killed; package wasmhost does.
+// A Runner cannot interrupt its module: checking for the end in every loop makes
+// tight loops an order of magnitude slower (K-43). Untrusted modules should run in
+// a process that can be killed, as in package wasmhost.
 package wasm
 
 import (
@@ -85,7 +85,7 @@ const (
 )
 
 const (
-	// MaxModuleBytes bounds the size of a module.
+	// maxModuleBytes bounds the size of a module.
 	maxModuleBytes   = 32 << 20
 	maxSettingsBytes = 64 << 10
 )
@@ -94,22 +94,22 @@ var (
 	// ErrComponent means that the module is a component.
 	ErrComponent = errors.New("wasm: this is a component, not a core module; build for wasm32-wasip1 " +
 		"(Go: GOOS=wasip1 GOARCH=wasm; Rust: --target wasm32-wasip1) and leave out the step that makes a component")
-	// ErrNotModule means that the file is no WebAssembly module.
+	// ErrNotModule means that the file is not a WebAssembly module.
 	ErrNotModule = errors.New("wasm: not a WebAssembly module")
-	// ErrGrant means that the grants go beyond what the WIT declares.
+	// ErrGrant means that a grant is not declared in the WIT.
 	ErrGrant = errors.New("wasm: granted but not declared")
 )
 
-// ImportError names an import that a module must not have.
+// ImportError names an import that a module may not have.
 type ImportError struct{ Module, Name, Reason string }
 
 func (e *ImportError) Error() string {
 	return fmt.Sprintf("wasm: import %q %q: %s", e.Module, e.Name, e.Reason)
 }
 
-// Tool is a folder that was read and checked. It is immutable.
+// Tool is a checked folder. It is immutable.
 type Tool struct {
-	Name         string // of the folder
+	Name         string // the folder's name
 	Dir          string
 	Description  string // the WIT comment of handle, or of the world
 	InputSchema  json.RawMessage
@@ -123,7 +123,7 @@ type Tool struct {
 	metadata *wit.Func // nil if it is not exported
 }
 
-// SideEffects reports whether a call can change what a later one sees.
+// SideEffects reports whether a call can affect later calls.
 func (t *Tool) SideEffects() bool {
 	for _, m := range t.Settings.Grants.FS {
 		if !m.ReadOnly {
@@ -135,7 +135,7 @@ func (t *Tool) SideEffects() bool {
 
 func (t *Tool) usesKV() bool { return t.kvModule() != "" }
 
-// kvModule is the name under which the module imports the store, or "".
+// kvModule returns the name under which the module imports the store, or "".
 func (t *Tool) kvModule() string {
 	for _, imp := range t.imports {
 		if strings.HasPrefix(imp.module, kvInterface) {
@@ -146,7 +146,7 @@ func (t *Tool) kvModule() string {
 }
 
 // Load reads the tool in dir and checks everything that can be checked without
-// running it. A refused document is a *wit.Error, a refused import an
+// running it. An invalid document gives a *wit.Error, a refused import an
 // *ImportError.
 func Load(dir string) (*Tool, error) {
 	name := filepath.Base(filepath.Clean(dir))
@@ -161,7 +161,7 @@ func Load(dir string) (*Tool, error) {
 }
 
 func load(name, dir string) (*Tool, error) {
-	root, err := os.OpenRoot(dir) // no file of a tool is a link out of its folder
+	root, err := os.OpenRoot(dir) // a tool's files may not be links out of its folder
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func load(name, dir string) (*Tool, error) {
 	return t, declared.check(t.imports)
 }
 
-// describe takes the functions and the schemas from the declaration.
+// describe derives the functions and the schemas from the declaration.
 func (t *Tool) describe(doc *wit.Document) error {
 	for _, f := range doc.World.Exports {
 		switch {
@@ -240,7 +240,7 @@ func (t *Tool) describe(doc *wit.Document) error {
 
 // readFile reads a regular file of at most limit bytes.
 func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
-	info, err := root.Stat(name) // before opening: to open a FIFO would wait
+	info, err := root.Stat(name) // before opening, because opening a FIFO would block
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func readFile(root *os.Root, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// digest covers the lengths, so that no bytes can move between the files.
+// digest includes the lengths, so that no bytes can move between the files.
 func digest(files ...[]byte) string {
 	h := sha256.New()
 	for _, f := range files {

@@ -1,9 +1,9 @@
-// Package watchdog bounds the memory and the number of processes where there
-// are no control groups to do it: it looks at all processes below one, again
-// and again, and says when they are too many or too large together.
+// Package watchdog bounds the memory and the number of processes where no control
+// groups can do so. It repeatedly examines a process and all its descendants, and
+// reports when they exceed a limit together.
 //
-// It is weaker than a control group. Processes may be beyond a limit until the
-// next look, and what the kernel keeps for them (buffers of pipes and sockets,
+// It is weaker than a control group: processes may exceed a limit until the next
+// check, and memory that the kernel uses for them (buffers of pipes and sockets,
 // page tables) is not counted.
 package watchdog
 
@@ -18,14 +18,14 @@ import (
 	"time"
 )
 
-// Limits are what Watch looks for. 0 leaves that one out.
+// Limits are the limits for Watch. 0 means no limit.
 type Limits struct {
 	MemoryBytes int64
 	Tasks       int           // processes and threads
-	Every       time.Duration // between two looks, where these cost little; 20 ms
+	Every       time.Duration // between two cheap checks; 20 ms if 0
 }
 
-// MemoryError and TasksError say which limit was passed.
+// MemoryError and TasksError say which limit was exceeded.
 type (
 	MemoryError struct{ Used, Limit int64 }
 	TasksError  struct{ Used, Limit int }
@@ -39,16 +39,15 @@ func (e *TasksError) Error() string {
 	return fmt.Sprintf("there were %d processes and threads, more than the limit of %d", e.Used, e.Limit)
 }
 
-// Looks take a twentieth of a processor at most, and come once a second at least.
+// Checks use at most a twentieth of a processor, and run at least once a second.
 const (
 	shortestPause = 20 * time.Millisecond
 	longestPause  = time.Second
 	share         = 20
 )
 
-// Watch looks at root and all processes below it until ctx ends, then it
-// returns nil, or until they are beyond a limit: a *MemoryError or a
-// *TasksError. It kills nothing.
+// Watch checks root and all its descendants until ctx ends (then it returns nil) or
+// until they exceed a limit (*MemoryError or *TasksError). It kills nothing.
 func Watch(ctx context.Context, root int, l Limits) error {
 	pause := max(l.Every, shortestPause)
 	timer := time.NewTimer(0)
@@ -69,7 +68,7 @@ func Watch(ctx context.Context, root int, l Limits) error {
 	}
 }
 
-// look takes the cheap number first, which is never too low.
+// look first checks a number that is cheap to read and never too low.
 func look(root int, l Limits) error {
 	tree := Below(root)
 	tasks, most := 0, int64(0)
@@ -92,14 +91,13 @@ func look(root int, l Limits) error {
 	return nil
 }
 
-// Process is one of a tree.
+// Process is one process of a tree.
 type Process struct {
 	PID, Parent, Threads int
 }
 
-// Below lists root, if it lives, and the processes below it. Processes that
-// begin or lose their parent meanwhile may be missing from one list, and are in
-// the next.
+// Below lists root, if it lives, and its descendants. Processes that start or lose
+// their parent during the call may be missing; the next call finds them.
 func Below(root int) []Process {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -139,13 +137,13 @@ func Below(root int) []Process {
 	return tree
 }
 
-// Threads is how many threads a process has; 0 for one that is gone.
+// Threads returns the number of threads of a process; 0 if it has ended.
 func Threads(pid int) int {
 	p, _ := readProcess(pid)
 	return p.Threads
 }
 
-// readProcess reads "pid (name) state ppid ..."; the name may hold anything.
+// readProcess parses "pid (name) state ppid ..."; the name may contain anything.
 func readProcess(pid int) (Process, bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -161,10 +159,10 @@ func readProcess(pid int) (Process, bool) {
 	return Process{pid, parent, max(threads, 1)}, true
 }
 
-// status is what a look costs little for.
+// status has the numbers that are cheap to read.
 type status struct {
 	own    int64 // memory of the process itself, in core or swapped out
-	unseen int64 // address space that may hold shared memory without a file
+	unseen int64 // address space that may be shared memory without a file
 }
 
 func readStatus(pid int) (s status) {
@@ -174,7 +172,7 @@ func readStatus(pid int) (s status) {
 	return s
 }
 
-// readSizes reads the lines "Name:  123 kB" of a file, in bytes.
+// readSizes parses the lines "Name:  123 kB" of a file, in bytes.
 func readSizes(file string) map[string]int64 {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -193,9 +191,9 @@ func readSizes(file string) map[string]int64 {
 	return values
 }
 
-// measure is what the processes take together. What several share after a fork
-// counts once. Memory that they share by a mapping without a file counts with
-// its whole size: a process may fill it and take it out of its own numbers.
+// measure returns the memory of all processes together. Memory shared since a fork
+// counts once. Shared mappings without a file count with their whole size, because
+// a process may fill one and then unmap it from itself.
 func measure(tree []Process) (sum int64) {
 	shared := map[string]int64{}
 	for _, p := range tree {
@@ -214,14 +212,14 @@ func measure(tree []Process) (sum int64) {
 	return sum
 }
 
-// maxMaps bounds how much of a list of mappings is read; a process with more
-// counts as if it had all the memory there is.
+// maxMaps bounds the list of mappings that is read; a process with a longer one
+// counts as using unlimited memory.
 const (
 	maxMaps = 8 << 20
 	tooMuch = 1 << 50
 )
 
-// addShared notes the shared mappings without a file of a process, by inode.
+// addShared adds the shared mappings without a file of a process, by inode.
 func addShared(pid int, shared map[string]int64) int64 {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -253,8 +251,8 @@ func addShared(pid int, shared map[string]int64) int64 {
 	return 0
 }
 
-// anonymous says of the name of a shared mapping that no file of a disk is
-// behind it.
+// anonymous reports whether the name of a shared mapping is not that of a file on a
+// disk.
 func anonymous(name string) bool {
 	for _, prefix := range []string{"/dev/zero", "/memfd:", "/SYSV", "[anon_shmem"} {
 		if strings.HasPrefix(name, prefix) {

@@ -1,5 +1,5 @@
-// Package wasmtest encodes small WebAssembly modules for tests, hostile ones
-// above all: no compiler would make them.
+// Package wasmtest encodes small WebAssembly modules for tests, in particular
+// hostile ones that no compiler would produce.
 package wasmtest
 
 import "encoding/binary"
@@ -10,7 +10,7 @@ const (
 	I64 = 0x7e
 )
 
-// Import is a function that a module asks for. Imports have the first numbers.
+// Import is an imported function. Imports have the lowest function numbers.
 type Import struct {
 	Module, Name    string
 	Params, Results []byte
@@ -18,31 +18,31 @@ type Import struct {
 
 // Func is a function; Body is its code without the final end.
 type Func struct {
-	Export          string // "" does not export it
+	Export          string // "" if it is not exported
 	Params, Results []byte
-	Locals          int // of type i32, behind the parameters
+	Locals          int // of type i32, after the parameters
 	Body            []byte
 }
 
-// Module is what Encode encodes. Its memory is exported if it has any.
+// Module is the input of Encode. Its memory, if any, is exported.
 type Module struct {
 	Imports  []Import
 	Funcs    []Func
 	MinPages uint32
 	MaxPages uint32 // 0 declares no maximum
 	Start    int    // number of the start function; 0 or less has none
-	Global   bool   // one mutable i32, at first 0
+	Global   bool   // one mutable i32, initially 0
 	Data     map[uint32][]byte
 }
 
-// Places that Reactor gives out and reads from.
+// Addresses at which Reactor's modules read and write.
 const (
 	InputAt  = 1024
 	OutputAt = 4096
 )
 
-// Reactor is a module of two pages whose handle runs body; its input always is
-// at InputAt. Its functions come after the imports: alloc, then handle.
+// Reactor returns a module of two pages whose handle runs body; its input is always
+// at InputAt. Its functions follow the imports: alloc, then handle.
 func Reactor(body []byte, imports ...Import) Module {
 	return Module{
 		Imports: imports, MinPages: 2, Data: map[uint32][]byte{},
@@ -53,14 +53,14 @@ func Reactor(body []byte, imports ...Import) Module {
 	}
 }
 
-// Answer is a reactor whose handle always returns output.
+// Answer returns a reactor whose handle always returns output.
 func Answer(output string) Module {
 	m := Reactor(Result(OutputAt, uint32(len(output))))
 	m.Data[OutputAt] = []byte(output)
 	return m
 }
 
-// Result is the code for a result of n bytes at place.
+// Result is code that returns n bytes at place.
 func Result(place, n uint32) []byte { return Const64(int64(place)<<32 | int64(n)) }
 
 // Op is an instruction without operands, or raw code.
@@ -81,7 +81,7 @@ func Get(n uint32) []byte { return append([]byte{0x20}, uleb(n)...) }
 // Set is local.set.
 func Set(n uint32) []byte { return append([]byte{0x21}, uleb(n)...) }
 
-// Forever is a loop without an end.
+// Forever is an endless loop.
 func Forever() []byte { return Op(0x03, 0x40, 0x0c, 0x00, 0x0b) }
 
 // Code joins instructions.
@@ -144,7 +144,7 @@ func (m Module) data() [][]byte {
 	return all
 }
 
-// Section is a section that is a list of entries; one without entries is nothing.
+// Section encodes a section with a list of entries; an empty section is left out.
 func Section(id byte, entries [][]byte) []byte {
 	if len(entries) == 0 {
 		return nil

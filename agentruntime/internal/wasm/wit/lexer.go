@@ -12,7 +12,7 @@ type token struct {
 	line, column int
 	ident        bool
 	escaped      bool   // written %name: never a keyword
-	docs         string // of the /// lines in front
+	docs         string // of the preceding /// lines
 }
 
 func (t token) errorf(format string, args ...any) *Error {
@@ -26,7 +26,7 @@ type lexer struct {
 	docs         strings.Builder
 }
 
-// tokenize splits a document; the last token is empty and marks the end.
+// tokenize splits a document. The last token is empty and marks the end.
 func tokenize(src string) ([]token, error) {
 	l := &lexer{src: src, line: 1, column: 1}
 	if len(src) > MaxBytes {
@@ -94,8 +94,8 @@ func (l *lexer) next() (token, error) {
 	return t, nil
 }
 
-// identifier reads a kebab-case name: words of letters and digits joined by
-// single hyphens, every word starting with a letter.
+// identifier reads a kebab-case name: words of letters and digits joined by single
+// hyphens, each starting with a letter.
 func (l *lexer) identifier(t token) (token, error) {
 	if l.src[l.pos] == '%' {
 		t.escaped = true
@@ -122,7 +122,7 @@ func (l *lexer) identifier(t token) (token, error) {
 	return t, nil
 }
 
-// space skips blanks and comments; doc comments are kept for the next token.
+// space skips whitespace and comments; doc comments are kept for the next token.
 func (l *lexer) space() error {
 	for l.pos < len(l.src) {
 		rest := l.src[l.pos:]

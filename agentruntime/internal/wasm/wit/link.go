@@ -2,7 +2,7 @@ package wit
 
 import "slices"
 
-// link replaces every name by its type, so that what follows sees trees.
+// link replaces every name by its type, so that later steps work on trees.
 func (p *parser) link() error {
 	for _, u := range p.used {
 		if err := p.importType(u); err != nil {
@@ -10,8 +10,8 @@ func (p *parser) link() error {
 		}
 	}
 
-	// What the world exports is all that a tool is called with; types that
-	// nothing exported uses only have to be well formed.
+	// Only the world's exports are called; types that no export uses only have to
+	// be well-formed.
 	exports, err := p.resolveFuncs(p.world)
 	if err != nil {
 		return err
@@ -40,8 +40,8 @@ func (p *parser) link() error {
 	return nil
 }
 
-// importType adds a type of another interface under its alias. A chain of uses must be
-// in the order of the file, which suffices in practice.
+// importType adds a type of another interface under its alias. A chain of uses must
+// be in the order of the file, which is enough in practice.
 func (p *parser) importType(u use) error {
 	from := p.doc.Interfaces[u.from.text]
 	if from == nil {
@@ -52,7 +52,7 @@ func (p *parser) importType(u use) error {
 		return u.name.errorf("interface %s has no type %s", from.Name, u.name.text)
 	}
 
-	// Its own names belong to the interface that it comes from.
+	// Names in the type refer to the interface that it comes from.
 	r := &resolver{scope: from, open: map[*TypeDef]bool{}}
 	t, err := r.named(def, u.name, 0)
 	if err != nil {
@@ -83,11 +83,12 @@ func (p *parser) resolveFuncs(it *Interface) ([]*Func, error) {
 	return all, nil
 }
 
-// resolver copies a type without its names. It counts what it makes: a few
-// records, each of which holds the next one twice, would grow without end.
+// resolver copies a type with its names replaced. It counts the parts that it
+// makes: a few records, each of which contains the next one twice, would grow
+// exponentially.
 type resolver struct {
 	scope *Interface
-	open  map[*TypeDef]bool // being replaced: to meet one again is recursion
+	open  map[*TypeDef]bool // being replaced: meeting one again is recursion
 	nodes int
 }
 

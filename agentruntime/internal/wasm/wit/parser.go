@@ -1,11 +1,11 @@
 package wit
 
-// parser is one walk over the tokens of a document. It goes down only for
-// types, and counts how deep.
+// parser walks once over the tokens of a document. It recurses only for types, to a
+// bounded depth.
 type parser struct {
 	tokens []token
 	doc    *Document
-	world  *Interface // holds the types and funcs of the world itself
+	world  *Interface // holds the types and functions of the world itself
 	expose []token    // interfaces of this file that the world exports
 	used   []use
 }
@@ -17,7 +17,7 @@ type use struct {
 	name, alias token
 }
 
-// Parse reads a document. Its errors are *Error.
+// Parse parses a document. Its errors are of type *Error.
 func Parse(src string) (*Document, error) {
 	tokens, err := tokenize(src)
 	if err != nil {
@@ -38,13 +38,13 @@ func (p *parser) peek() token { return p.tokens[0] }
 
 func (p *parser) take() token {
 	t := p.tokens[0]
-	if t.text != "" { // the end stays
+	if t.text != "" { // the end marker stays
 		p.tokens = p.tokens[1:]
 	}
 	return t
 }
 
-// accept takes the next token if it is the punctuation or keyword s.
+// accept consumes the next token if it is the punctuation or keyword s.
 func (p *parser) accept(s string) bool {
 	if t := p.peek(); t.text == s && !t.escaped {
 		p.take()
@@ -121,7 +121,7 @@ func (p *parser) packageLine() error {
 	return p.expect(";")
 }
 
-// id reads name, ns:pkg or ns:pkg/name, the latter two perhaps with @version.
+// id parses name, ns:pkg or ns:pkg/name, the latter two optionally with @version.
 func (p *parser) id() (ID, error) {
 	first, err := p.name()
 	if err != nil {
@@ -260,7 +260,7 @@ func (p *parser) exportItem(export token) error {
 	return p.funcItem(p.world, name)
 }
 
-// funcItem reads ": func(a: t) -> t;" behind a name.
+// funcItem parses ": func(a: t) -> t;" after a name.
 func (p *parser) funcItem(it *Interface, name token) error {
 	for _, known := range it.Funcs {
 		if known.Name == name.text {

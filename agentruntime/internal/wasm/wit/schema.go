@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// object is a node of a JSON Schema. encoding/json sorts its names, so a type
-// always has the same schema, byte for byte.
+// object is a node of a JSON Schema. encoding/json sorts its members, so equal
+// types have equal schemas, byte for byte.
 type object = map[string]any
 
-// InputSchema is the JSON Schema (2020-12) of what the function takes. A
-// function of one record takes that record; any other takes an object of its
-// parameters by name.
+// InputSchema returns the JSON Schema (2020-12) of the function's input. A function
+// with one record as its parameter takes that record; any other function takes an
+// object of its parameters by name.
 func (f *Func) InputSchema() (json.RawMessage, error) {
 	t := &Type{Kind: Record, Fields: f.Params}
 	if f.WrapsOneRecord() {
@@ -21,13 +21,13 @@ func (f *Func) InputSchema() (json.RawMessage, error) {
 	return marshal(t.schema())
 }
 
-// WrapsOneRecord reports whether the input is the one parameter itself.
+// WrapsOneRecord reports whether the input is the only parameter itself.
 func (f *Func) WrapsOneRecord() bool {
 	return len(f.Params) == 1 && f.Params[0].Type.Kind == Record
 }
 
-// OutputSchema is the JSON Schema of what a successful call returns: the
-// result, or the first type of a result<response, error>. It must be a record,
+// OutputSchema returns the JSON Schema of a successful call's result: the return
+// type, or the first type of a result<response, error>. It must be a record,
 // because the output of a tool is an object.
 func (f *Func) OutputSchema() (json.RawMessage, error) {
 	t := f.Success()
@@ -40,7 +40,7 @@ func (f *Func) OutputSchema() (json.RawMessage, error) {
 	return marshal(t.schema())
 }
 
-// Success is the type of a successful outcome; nil if there is none.
+// Success returns the type of a successful result; nil if there is none.
 func (f *Func) Success() *Type {
 	if f.Fallible() {
 		return f.Result.Args[0]
@@ -59,8 +59,8 @@ func marshal(schema object) (json.RawMessage, error) {
 	return doc, nil
 }
 
-// integers are the bounds of the integer types. Those of 64 bits are exact:
-// the validator computes with exact numbers.
+// integers are the bounds of the integer types. The 64-bit bounds are exact,
+// because the validator uses exact numbers.
 var integers = map[Kind][2]json.Number{
 	U8: {"0", "255"}, U16: {"0", "65535"}, U32: {"0", "4294967295"}, U64: {"0", "18446744073709551615"},
 	S8: {"-128", "127"}, S16: {"-32768", "32767"}, S32: {"-2147483648", "2147483647"},
@@ -99,11 +99,11 @@ func (t *Type) schema() object {
 	return object{"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
 }
 
-// jsonName is a WIT name as JSON has it: WIT joins words by hyphens alone, and job
-// types by underscores. No two names become one, because WIT has no underscores.
+// jsonName converts a WIT name for JSON: WIT joins words with hyphens, job types
+// with underscores. Names stay distinct, because WIT has no underscores.
 func jsonName(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// record leaves an option out of the required fields: absent is none.
+// record leaves options out of the required fields: an absent field is none.
 func (t *Type) record() object {
 	properties, required := object{}, []string{}
 	for _, f := range t.Fields {
@@ -129,8 +129,8 @@ func (t *Type) tuple() object {
 	return object{"type": "array", "prefixItems": items, "items": false, "minItems": len(items)}
 }
 
-// branch is one outcome of a nested result: {"ok": value} or {"err": value},
-// null where there is no value.
+// branch is one case of a nested result: {"ok": value} or {"err": value}, with null
+// if there is no value.
 func branch(name string, t *Type) object {
 	value := object{"type": "null"}
 	if t != nil {

@@ -1,7 +1,7 @@
 package wit
 
-// typeItem reads a record, enum, type or use item. done is false if t starts
-// none of them.
+// typeItem parses a record, enum, type or use item. done is false if t starts none
+// of these.
 func (p *parser) typeItem(it *Interface, t token) (done bool, err error) {
 	if t.escaped {
 		return false, nil
@@ -12,7 +12,7 @@ func (p *parser) typeItem(it *Interface, t token) (done bool, err error) {
 		return true, p.useItem(it)
 	case "record", "enum", "type":
 	case "variant", "flags", "resource", "include":
-		// A func of that name has a colon behind it.
+		// A function of that name is followed by a colon.
 		if p.peek().text == ":" {
 			return false, nil
 		}
@@ -104,7 +104,7 @@ func (p *parser) alias() (*Type, error) {
 	return t, p.expect(";")
 }
 
-// fields reads "name: type, ..." up to the closing token.
+// fields parses "name: type, ..." up to the closing token.
 func (p *parser) fields(end string) ([]Field, error) {
 	var all []Field
 	seen := map[string]bool{}
@@ -134,8 +134,7 @@ func (p *parser) fields(end string) ([]Field, error) {
 	return all, nil
 }
 
-// useItem reads "from.{a, b as c};". Only an interface of this file can be
-// used: nothing is looked up elsewhere.
+// useItem parses "from.{a, b as c};". Only interfaces of the same file can be used.
 func (p *parser) useItem(it *Interface) error {
 	from, err := p.name()
 	if err != nil {
@@ -169,7 +168,7 @@ func (p *parser) useItem(it *Interface) error {
 	return p.expect(";")
 }
 
-// arity is how many types stand between the angle brackets.
+// arity is the number of types in the angle brackets.
 var arity = map[string]struct {
 	kind     Kind
 	min, max int
@@ -212,7 +211,7 @@ func (p *parser) typeExpr(depth int) (*Type, error) {
 	return out, nil
 }
 
-// arguments reads "<t, ...>"; in a result "_" stands for no type.
+// arguments parses "<t, ...>"; in a result, "_" means no type.
 func (p *parser) arguments(depth int, hole bool) ([]*Type, error) {
 	if err := p.expect("<"); err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
-// Package wit reads the subset of WIT, the interface language of WebAssembly
-// components, in which a tool declares what it takes, what it returns and what
-// it may be given:
+// Package wit parses a subset of WIT, the interface language of WebAssembly
+// components. In it a tool declares its input, its output and the access that it
+// may be granted:
 //
 //	package example:count@1.0.0;
 //
@@ -15,14 +15,14 @@
 //	}
 //
 // The subset is: package, interface, world, import and export by name, inline
-// export of a func, use of names from an interface of the same file, record,
-// enum, type, func, and the types bool, char, string, the integers, the
-// floats, list, option, result, tuple. Everything else (variant, flags,
-// resource, include, gates) is refused with its position, never skipped: what
-// is not understood cannot be enforced.
+// export of a func, use of names from an interface of the same file, record, enum,
+// type, func, and the types bool, char, string, the integers, the floats, list,
+// option, result, tuple. Everything else (variant, flags, resource, include, gates)
+// is refused with its position and never skipped, because a declaration that is not
+// understood cannot be enforced.
 //
-// A document comes from whoever wrote the tool. Its size, the number of its
-// tokens and the nesting of its types are bounded.
+// Documents come from authors of tools and are untrusted: size, number of tokens
+// and nesting of types are bounded.
 package wit
 
 import "fmt"
@@ -31,13 +31,13 @@ import "fmt"
 const (
 	MaxBytes  = 64 << 10
 	maxTokens = 16 << 10
-	maxDepth  = 16   // nesting of types, also through names
-	maxNodes  = 2000 // of one type, after names are replaced
+	maxDepth  = 16   // nesting of types, including through names
+	maxNodes  = 2000 // parts of one type, after names are replaced
 	maxIdent  = 100  // bytes
 	maxDocs   = 2000 // bytes of one doc comment
 )
 
-// Error is a refusal, with the position of what is wrong.
+// Error is a refusal with the position of its cause.
 type Error struct {
 	Line, Column int // from 1; the column counts bytes
 	Reason       string
@@ -54,11 +54,11 @@ type Document struct {
 	World      *World // exactly one
 }
 
-// ID names a package or an interface: "agentos:kv/store@0.1.0". An interface
+// ID identifies a package or an interface: "agentos:kv/store@0.1.0". An interface
 // of the same file has neither namespace nor package.
 type ID struct{ Namespace, Package, Interface, Version string }
 
-// Unversioned is the id without its version: "agentos:kv/store".
+// Unversioned returns the id without its version: "agentos:kv/store".
 func (id ID) Unversioned() string {
 	if id.Namespace == "" {
 		return id.Interface
@@ -84,15 +84,15 @@ type Interface struct {
 	Funcs []*Func
 }
 
-// World says what a tool imports and exports.
+// World lists the imports and exports of a tool.
 type World struct {
 	Name    string
 	Docs    string
 	Imports []ID
-	Exports []*Func // of the world itself and of the interfaces that it exports
+	Exports []*Func // of the world itself and of its exported interfaces
 }
 
-// Func is an exported function. Its types hold no names any more.
+// Func is an exported function. All names in its types are resolved.
 type Func struct {
 	Name   string
 	Docs   string
@@ -118,7 +118,7 @@ type TypeDef struct {
 // Kind is the form of a type.
 type Kind int
 
-// The kinds. Named occurs only while a document is read.
+// The kinds. Named occurs only during parsing.
 const (
 	Bool Kind = iota + 1
 	Char
@@ -147,7 +147,7 @@ var primitives = map[string]Kind{
 	"s8": S8, "s16": S16, "s32": S32, "s64": S64, "f32": F32, "f64": F64, "float32": F32, "float64": F64,
 }
 
-// Type is a type. Which of its fields are set depends on Kind.
+// Type is a type. Kind determines which fields are set.
 type Type struct {
 	Kind   Kind
 	Args   []*Type
