@@ -204,7 +204,7 @@ func (e *engine) refunded(tx *sqlite.Tx, hash payments.Hash, sats int64) error {
 
 // fail ends an op that will never be done.
 func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) error {
-	e.cfg.Log.Warn("the mint does not do what was asked", "op", o.kind, "payment_hash", o.hash, "err", why)
+	e.cfg.Log.Warn("the mint refused an operation for good", "op", o.kind, "payment_hash", o.hash, "err", why)
 	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
 		if err := endOp(tx, o, "refused", "free", printable(why.Error())); err != nil {
 			return err

@@ -17,7 +17,7 @@ import (
 func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	hash, notes, err := parseMessage(doc, w.cfg.Mint)
 	if err != nil {
-		w.cfg.Log.Debug("a message is no payment", "err", err)
+		w.cfg.Log.Debug("a message is not a payment", "err", err)
 		return
 	}
 	row, err := w.invoice(ctx, hash)
@@ -39,7 +39,7 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	}
 
 	if err != nil {
-		w.cfg.Log.Debug("a message is no payment", "payment_hash", hash, "err", err)
+		w.cfg.Log.Debug("a message is not a payment", "payment_hash", hash, "err", err)
 		return
 	}
 	if kept {

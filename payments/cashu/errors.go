@@ -22,12 +22,12 @@ var (
 	// ErrSpent: the notes were spent before.
 	ErrSpent = errors.New("cashu: the notes are spent")
 	// ErrCap: more than Config.MaxMsats would be at the mint.
-	ErrCap = errors.New("cashu: over what may be kept at the mint")
+	ErrCap = errors.New("cashu: over the limit for money at the mint")
 	// ErrMessage: a message that is no payment.
 	ErrMessage = errors.New("cashu: not a payment message")
 	// ErrRestoreLimit: the mint says that it has signed more of our numbers than
 	// one Restore asks for. The next one goes on behind them.
-	ErrRestoreLimit = errors.New("cashu: the mint has more notes of this seed than are looked for at once")
+	ErrRestoreLimit = errors.New("cashu: the mint has more notes of this seed than one restore asks for")
 )
 
 // MintError is the mint's refusal (NUT-00). Detail is the mint's text, cut

@@ -57,7 +57,7 @@ func parseLock(secret string) (l lock, err error) {
 	var kind string
 	var c condition
 	if err := hashing.Unmarshal([]byte(secret), &parts); err != nil || len(parts) != 2 {
-		return l, fmt.Errorf("%w: no secret of NUT-10", ErrLock)
+		return l, fmt.Errorf("%w: not a secret of NUT-10", ErrLock)
 	}
 	if err := firstError(hashing.Unmarshal(parts[0], &kind), hashing.Unmarshal(parts[1], &c)); err != nil || kind != kindHTLC {
 		return l, fmt.Errorf("%w: of kind %q", ErrLock, printable(kind))

@@ -88,7 +88,7 @@ func meltable(invoice string) (*bolt11.Invoice, error) {
 		return nil, fmt.Errorf("%w: the invoice is for play money", payments.ErrWrongNetwork)
 	}
 	if inv.AmountMsats < 1 {
-		return nil, fmt.Errorf("%w: the invoice names none", payments.ErrAmount)
+		return nil, fmt.Errorf("%w: the invoice names no amount", payments.ErrAmount)
 	}
 
 	return inv, nil

@@ -122,7 +122,7 @@ func (e *engine) meltPaid(ctx context.Context, o op, answer meltAnswer) error {
 	preimage, err := payments.ParsePreimage(answer.Preimage)
 	if err != nil || preimage.Hash() != o.hash {
 		preimage = payments.Preimage{}
-		e.cfg.Log.Warn("the mint says that it has paid, and does not show the preimage", "mint", e.cfg.Mint, "payment_hash", o.hash)
+		e.cfg.Log.Warn("the mint reports a payment without its preimage", "mint", e.cfg.Mint, "payment_hash", o.hash)
 	}
 
 	err = e.db.Update(ctx, func(tx *sqlite.Tx) error {

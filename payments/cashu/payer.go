@@ -55,7 +55,7 @@ func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 	case time.Duration(inv.Ecash.LockSeconds)*time.Second > maxLock:
 		return nil, fmt.Errorf("%w: it wants the notes locked for %d s, more than %v", payments.ErrBadRequest, inv.Ecash.LockSeconds, maxLock)
 	case !w.shared(inv.Ecash.Relays):
-		return nil, fmt.Errorf("%w: the payee listens on other relays than ours: %q", payments.ErrNoRoute, inv.Ecash.Relays)
+		return nil, fmt.Errorf("%w: the payee listens on none of our relays, but on %q", payments.ErrNoRoute, inv.Ecash.Relays)
 	}
 
 	return inv, nil
@@ -72,7 +72,7 @@ func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (known bool
 		case err != nil:
 			return err
 		case row.state == payFailed && len(row.notes) > 0:
-			return fmt.Errorf("%w: it was paid, and the payee did not take it; ask for another", payments.ErrExpired)
+			return fmt.Errorf("%w: it was paid and the payee did not take the notes; ask for a new invoice", payments.ErrExpired)
 		}
 		known = row.state != payFailed
 		return nil
@@ -166,7 +166,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 	}
 
 	if sum-fee < lockedSum {
-		return p, fmt.Errorf("%w: %d sats of notes, %d and a fee of %d are needed", payments.ErrInsufficientFunds, sum, lockedSum, fee)
+		return p, fmt.Errorf("%w: the wallet has %d sats of notes; %d and a fee of %d are needed", payments.ErrInsufficientFunds, sum, lockedSum, fee)
 	}
 	p.change, err = k.split(sum - fee - lockedSum)
 	p.cost = lockedSum + fee

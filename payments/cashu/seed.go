@@ -180,7 +180,7 @@ func parseWords(words []string) (s Seed, err error) {
 	text := strings.Join(words, " ")
 	raw, err := bip39.NewSeedWithErrorChecking(text, "")
 	if err != nil {
-		return Seed{}, fmt.Errorf("%w: the last word does not fit the others: is one of them another, or in another place?", ErrSeed)
+		return Seed{}, fmt.Errorf("%w: the checksum in the last word is wrong: check the words and their order", ErrSeed)
 	}
 	return newSecret(seedSecret{[64]byte(raw), text}), nil
 }

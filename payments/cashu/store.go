@@ -37,7 +37,7 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 			return err
 		}
 		if ofMint != cfg.Mint || ofNode != node {
-			return fmt.Errorf("%w: %s holds notes of mint %s for %s, which is another mint or seed", payments.ErrBadRequest, cfg.Path, ofMint, ofNode)
+			return fmt.Errorf("%w: %s has notes of mint %s for key %s, which is another mint or seed", payments.ErrBadRequest, cfg.Path, ofMint, ofNode)
 		}
 
 		return nil

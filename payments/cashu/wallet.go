@@ -275,7 +275,7 @@ func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 	case over <= 0:
 		return nil
 	case over <= asked:
-		return fmt.Errorf("%w: %w: %d msats more than the %d allowed, with %d in top-ups that nobody has paid yet: pay those, or wait until they lapse",
+		return fmt.Errorf("%w: %w: %d msats more than the %d allowed, with %d in top-ups that nobody has paid yet: pay those, or wait until they expire",
 			payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats, asked)
 	}
 
