@@ -10,18 +10,18 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// lateAnswer is how long a request that got no answer may still have its
-// effect: until then a refusal of its repetition ends nothing.
+// lateAnswer is how long an unanswered request may still take effect. Until then, a
+// refusal of its repetition is not final.
 const lateAnswer = 10 * time.Minute
 
-// advance brings an op to its end, or returns why it cannot now.
+// advance completes an op, or returns why that is not possible now.
 func (e *engine) advance(ctx context.Context, o op) error {
 	if o.kind == "melt" {
 		return e.melt(ctx, o)
 	}
 	before := o.unsureMS
 	if before != 0 {
-		// It was sent once: look first.
+		// The op was sent before, so look up its outcome first.
 		if done, err := e.looked(ctx, o, nil); done || err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func (e *engine) advance(ctx context.Context, o op) error {
 	if !refused(err) {
 		return err
 	}
-	if err := e.unsure(ctx, o, before); err != nil { // this one was answered
+	if err := e.unsure(ctx, o, before); err != nil { // this request was answered
 		return err
 	}
 
@@ -61,14 +61,14 @@ func (e *engine) advance(ctx context.Context, o op) error {
 		return firstError(lookErr, err)
 	}
 
-	if _, err := e.keys(ctx, 0); err != nil { // it may have refused old keys
+	if _, err := e.keys(ctx, 0); err != nil { // old keys may be the reason for the refusal
 		return err
 	}
 	_, lookErr := e.looked(ctx, o, err)
 	return lookErr
 }
 
-// unsure notes when the last request was sent whose answer is not known.
+// unsure records when the last unanswered request was sent.
 func (e *engine) unsure(ctx context.Context, o op, ms int64) error {
 	return e.db.Update(ctx, func(tx *sqlite.Tx) error {
 		_, err := tx.Exec(`UPDATE ops SET unsure_ms = ? WHERE id = ?`, ms, o.id)
@@ -83,9 +83,9 @@ func (e *engine) send(ctx context.Context, o op) ([]blindSignature, error) {
 	return e.mint.swap(ctx, o.inputs, o.outputs)
 }
 
-// looked asks the mint what became of an op, and ends it if that is certain:
-// its outputs are signed, its inputs are spent, or (with a refusal that no
-// other request can overtake) neither.
+// looked asks the mint for the outcome of an op and ends the op if that is certain:
+// its outputs are signed, its inputs are spent or, after a refusal that no earlier
+// request can contradict any more, neither.
 func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, err error) {
 	sigs, err := e.mint.restore(ctx, o.outputs)
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, er
 	return false, nil
 }
 
-// finish takes the mint's signatures: what they make is ours, or locked, in
-// the transaction that ends the op.
+// finish turns the mint's signatures into notes, our own or locked ones, in the
+// transaction that ends the op.
 func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error {
 	var own, locked []note
 	for i, out := range o.outputs {
@@ -165,7 +165,7 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 	return err
 }
 
-// keysetOf is one of the mint's keysets, asked for after a restart.
+// keysetOf returns one of the mint's keysets, and fetches it after a restart.
 func (e *engine) keysetOf(ctx context.Context, id string) (*keyset, error) {
 	e.mu.Lock()
 	k := e.keysets[id]
@@ -177,8 +177,8 @@ func (e *engine) keysetOf(ctx context.Context, id string) (*keyset, error) {
 	return list[id], err
 }
 
-// concluded tells who waits, and looks again at once: an op's end is mostly the
-// beginning of what comes next.
+// concluded notifies waiting callers and starts the next round at once, because the
+// end of an op usually starts the next one.
 func (e *engine) concluded(o op) {
 	if o.kind == "claim" {
 		e.tell(o.hash)
@@ -202,7 +202,7 @@ func (e *engine) refunded(tx *sqlite.Tx, hash payments.Hash, sats int64) error {
 	return markFailed(tx, hash, max(0, lost), why)
 }
 
-// fail ends an op that will never be done.
+// fail ends an op that cannot succeed any more.
 func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) error {
 	e.cfg.Log.Warn("the mint refused an operation for good", "op", o.kind, "payment_hash", o.hash, "err", why)
 	err := e.db.Update(ctx, func(tx *sqlite.Tx) error {
@@ -210,7 +210,7 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 			return err
 		}
 
-		for i, s := range states { // notes that are spent are so without us
+		for i, s := range states { // a spent note stays spent although the op failed
 			if s.State != stateUnspent {
 				if _, err := tx.Exec(`UPDATE notes SET state = 'spent', op = ? WHERE secret = ?`, o.id, o.inputs[i].Secret); err != nil {
 					return err
@@ -244,9 +244,9 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 	return err
 }
 
-// insists reports an op that a refusal does not end, because money is lost
-// with it: what we have earned, until its lock ends, and what we have paid the
-// mint for. Mints answer their own troubles with refusals too.
+// insists reports whether an op continues after a refusal, because giving up would
+// lose money: earned notes until their lock ends, and notes that we have paid the
+// mint for. Mints also answer with refusals when they have internal problems.
 func (e *engine) insists(ctx context.Context, o op) (yes bool, err error) {
 	switch o.kind {
 	case "claim":
@@ -261,8 +261,8 @@ func (e *engine) insists(ctx context.Context, o op) (yes bool, err error) {
 	return yes, err
 }
 
-// renew asks for notes of the keys that the mint uses now, where it has
-// retired those of a request that it refused and did not sign.
+// renew replaces the outputs of a refused and unsigned request by outputs for the
+// mint's current keys, if it has retired the old ones.
 func (e *engine) renew(ctx context.Context, o op) error {
 	if _, err := e.keys(ctx, 0); err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// arrived keeps a message that may pay an invoice which is open. Everybody may
-// know the invoice's hash, so what its notes themselves say is checked first:
-// strangers' notes must not take the place of the payer's. What is left is found
-// out when the mint can be asked.
+// arrived stores a message that may pay an open invoice. Anybody may know the
+// invoice's hash, so the notes are first checked offline: invalid notes of a
+// stranger must not displace those of the payer. The remaining checks follow when
+// the mint can be reached.
 func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	hash, notes, err := parseMessage(doc, w.cfg.Mint)
 	if err != nil {
@@ -22,7 +22,7 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	}
 	row, err := w.invoice(ctx, hash)
 	if err == nil && row.state != "open" {
-		return // the payer sends until the notes are spent
+		return // the payer repeats the message until the notes are spent
 	}
 	most := maxUnproven
 	if list := w.knownKeys(notes); err == nil && list != nil {
@@ -47,8 +47,8 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	}
 }
 
-// knownKeys are the mint's keys as they were last asked for, if they include
-// those of all the notes.
+// knownKeys returns the cached keys of the mint if they include the keysets of all
+// the notes.
 func (w *Wallet) knownKeys(notes []note) map[string]*keyset {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,8 +60,9 @@ func (w *Wallet) knownKeys(notes []note) map[string]*keyset {
 	return w.keysets
 }
 
-// accept looks at notes that came for an invoice: are they the mint's, locked
-// as it says, enough, and not spent?
+// accept decides on notes that were received for an invoice: whether the mint
+// issued them, and whether they are locked as the invoice says, sufficient and
+// unspent.
 func (e *engine) accept(ctx context.Context, a arrival) error {
 	brings, wrong := e.examine(ctx, a)
 	if errors.Is(wrong, ErrCap) {
@@ -69,7 +70,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		return nil
 	}
 	if wrong != nil && !isBad(wrong) {
-		return wrong // the mint cannot be asked now
+		return wrong // the mint cannot be reached now
 	}
 
 	var k *keyset
@@ -93,7 +94,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 			return endArrival(tx, a.id, "refused")
 		}
 		if err := e.room(tx, brings); err != nil {
-			return err // a top-up was begun since it was examined
+			return err // a top-up was started after the examination
 		}
 
 		l, err := parseLock(a.notes[0].Secret)
@@ -124,7 +125,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 	return err
 }
 
-// noRoom leaves a payment until there is room, or until examine finds that its
+// noRoom postpones a payment until there is room, or until examine finds that its
 // lock ends.
 func (e *engine) noRoom(a arrival, why error) {
 	if !e.waits[a.id] {
@@ -133,7 +134,7 @@ func (e *engine) noRoom(a arrival, why error) {
 	}
 }
 
-// isBad reports that the notes are at fault and not the moment.
+// isBad reports whether an error is caused by the notes and not by the moment.
 func isBad(err error) bool {
 	for _, e := range []error{ErrKeyset, ErrNote, ErrLock, ErrSpent, payments.ErrAmount, payments.ErrNotFound} {
 		if errors.Is(err, e) {
@@ -143,7 +144,7 @@ func isBad(err error) bool {
 	return false
 }
 
-// examine finds what a payment brings, in msats, or what is wrong with it.
+// examine returns the amount of a payment in msats, or what is wrong with it.
 func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err error) {
 	row, err := e.invoice(ctx, a.hash)
 	if err != nil {
@@ -162,9 +163,9 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 		return 0, err
 	}
 
-	// However much more it is than the invoice asks for.
+	// This may be more than the invoice asks for.
 	brings = (total(a.notes) - fee) * 1000
-	if row.state == "open" { // others are not taken anyway
+	if row.state == "open" { // in other states the payment is refused anyway
 		if err := e.db.View(ctx, func(tx *sqlite.Tx) error { return e.room(tx, brings) }); err != nil {
 			return 0, err
 		}
@@ -184,7 +185,7 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 	return brings, nil
 }
 
-// checkNotes makes the checks that need no answer of the mint: its signatures on the
+// checkNotes makes the checks that do not need the mint: its signatures on the
 // notes, their lock for this invoice, and their sum.
 func (w *Wallet) checkNotes(row invoiceRow, list map[string]*keyset, notes []note) error {
 	lockedFor := time.Now().Add(w.cfg.Lock / 2)

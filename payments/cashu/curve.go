@@ -15,10 +15,10 @@ const hashDomain = "Secp256k1_HashToCurve_Cashu_"
 
 var errPoint = errors.New("not a point of the curve")
 
-// hashToCurve is NUT-00's Y of a secret: a point nobody knows the logarithm of.
+// hashToCurve returns NUT-00's Y of a secret: a point whose logarithm nobody knows.
 func hashToCurve(secret []byte) (*btcec.PublicKey, error) {
 	message := sha256.Sum256(append([]byte(hashDomain), secret...))
-	// Half of all x are on the curve: 2^16 misses do not happen.
+	// Half of all x are on the curve, so 2^16 misses do not happen.
 	for i := range uint32(1 << 16) {
 		hash := sha256.Sum256(binary.LittleEndian.AppendUint32(message[:], i))
 		if y, err := btcec.ParsePubKey(append([]byte{2}, hash[:]...)); err == nil {
@@ -28,7 +28,7 @@ func hashToCurve(secret []byte) (*btcec.PublicKey, error) {
 	return nil, fmt.Errorf("hash to curve: %w", errPoint)
 }
 
-// blind is B_ = Y + rG: what the mint signs without learning the secret.
+// blind returns B_ = Y + rG, which the mint signs without learning the secret.
 func blind(secret string, r *btcec.ModNScalar) (*btcec.PublicKey, error) {
 	y, err := hashToCurve([]byte(secret))
 	if err != nil {
@@ -39,14 +39,14 @@ func blind(secret string, r *btcec.ModNScalar) (*btcec.PublicKey, error) {
 	return sum(y, &rG)
 }
 
-// unblind is C = C_ - rA, the mint's signature on the secret.
+// unblind returns C = C_ - rA, the mint's signature on the secret.
 func unblind(signed *btcec.PublicKey, r *btcec.ModNScalar, mintKey *btcec.PublicKey) (*btcec.PublicKey, error) {
 	minus := new(btcec.ModNScalar).NegateVal(r)
 	rA := times(minus, mintKey)
 	return sum(signed, &rA)
 }
 
-// reblind is C_ = C + rA, for one who is given r with the note (NUT-12).
+// reblind returns C_ = C + rA for a receiver who got r with the note (NUT-12).
 func reblind(c *btcec.PublicKey, r *btcec.ModNScalar, mintKey *btcec.PublicKey) (*btcec.PublicKey, error) {
 	rA := times(r, mintKey)
 	return sum(c, &rA)
@@ -59,7 +59,7 @@ func times(k *btcec.ModNScalar, p *btcec.PublicKey) (out btcec.JacobianPoint) {
 	return out
 }
 
-// sum fails if the points cancel out: infinity has no key.
+// sum fails if the points cancel out, because infinity is not a key.
 func sum(p *btcec.PublicKey, q *btcec.JacobianPoint) (*btcec.PublicKey, error) {
 	var j, out btcec.JacobianPoint
 	p.AsJacobian(&j)
@@ -75,8 +75,8 @@ func affine(p *btcec.JacobianPoint) (*btcec.PublicKey, error) {
 	return btcec.NewPublicKey(&p.X, &p.Y), nil
 }
 
-// verifyDLEQ reports that the mint's key signed: the same a makes A from G
-// and C_ from B_ (NUT-12).
+// verifyDLEQ reports whether the mint's key made the signature: the same a turns G
+// into A and B_ into C_ (NUT-12).
 func verifyDLEQ(e, s *btcec.ModNScalar, mintKey, blinded, signed *btcec.PublicKey) bool {
 	minusE := new(btcec.ModNScalar).NegateVal(e)
 	// R1 = sG - eA, R2 = sB_ - eC_
@@ -93,7 +93,7 @@ func verifyDLEQ(e, s *btcec.ModNScalar, mintKey, blinded, signed *btcec.PublicKe
 		return false
 	}
 
-	// e = SHA-256 of the four points' uncompressed hex.
+	// e is the SHA-256 of the uncompressed points in hex.
 	h := sha256.New()
 	for _, p := range []*btcec.PublicKey{r1, r2, mintKey, signed} {
 		h.Write([]byte(hex.EncodeToString(p.SerializeUncompressed())))
@@ -116,7 +116,7 @@ func parsePoint(s string) (*btcec.PublicKey, error) {
 
 func pointText(p *btcec.PublicKey) string { return hex.EncodeToString(p.SerializeCompressed()) }
 
-// parseScalar refuses zero and what is not below the group's order.
+// parseScalar refuses zero and values above the group's order.
 func parseScalar(s string) (*btcec.ModNScalar, error) {
 	b, err := hex.DecodeString(s)
 	var k btcec.ModNScalar

@@ -11,8 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Token is notes that were taken out of the wallet, as text (NUT-00, version
-// 3) that any Cashu wallet takes. Whoever has the text has the money.
+// Token is a set of notes that were taken out of the wallet, as text (NUT-00,
+// version 3) for any Cashu wallet. Whoever has the text has the money.
 type Token struct {
 	ID   int64
 	At   time.Time
@@ -20,9 +20,9 @@ type Token struct {
 	Text string
 }
 
-// Export takes so many sats out of the wallet and returns the token once the
-// mint has made its notes. The mint's fee comes on top. If the wait is given
-// up, the token is found by Tokens later.
+// Export takes sats out of the wallet and returns the token once the mint has made
+// its notes. The mint's fee is added to the cost. If ctx ends before,
+// [Wallet.Tokens] lists the token later.
 func (w *Wallet) Export(ctx context.Context, sats int64) (t Token, err error) {
 	if sats < 1 || sats > maxSats {
 		return t, fmt.Errorf("export: %w: %d sats", payments.ErrAmount, sats)
@@ -78,7 +78,7 @@ func (w *Wallet) beginExport(tx *sqlite.Tx, k *keyset, sats int64) (id int64, er
 		return 0, err
 	}
 	for i := range out {
-		out[i].Locked = true // another's, from now on
+		out[i].Locked = true // these notes belong to the receiver from now on
 	}
 	change, err := w.outputs(tx, k, p.change, nil)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *Wallet) beginExport(tx *sqlite.Tx, k *keyset, sats int64) (id int64, er
 	return id, err
 }
 
-// keepToken writes the token in the transaction that takes its notes out.
+// keepToken writes the token in the transaction that removes its notes.
 func keepToken(tx *sqlite.Tx, id int64, mint string, notes []note) error {
 	type entry struct {
 		Mint  string `json:"mint"`
@@ -106,8 +106,8 @@ func keepToken(tx *sqlite.Tx, id int64, mint string, notes []note) error {
 	return err
 }
 
-// Tokens lists what was taken out, oldest first. The mint knows which of it
-// has been redeemed.
+// Tokens lists the exported tokens, the oldest first. Only the mint knows which of
+// them were redeemed.
 func (w *Wallet) Tokens(ctx context.Context) (list []Token, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		rows, err := tx.Query(tokenColumns + `WHERE kind = 'export' AND state = 'done' ORDER BY id`)

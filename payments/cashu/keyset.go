@@ -23,22 +23,22 @@ import (
 // Bounds of a keyset.
 const (
 	maxKeys    = 64
-	maxSats    = 1 << 43 // 87,960 bitcoin: 1000 times it is still an exact amount of msats
-	maxFeePPK  = 100_000 // 100 sats a note: more is no fee
+	maxSats    = 1 << 43 // 87,960 bitcoin: in msats this is still exact in a float64
+	maxFeePPK  = 100_000 // 100 sats a note; a higher fee is not plausible
 	maxKeysets = 100
 )
 
-// keyset is a mint's keys, one an amount in sats (NUT-01, NUT-02).
+// keyset is a set of a mint's keys, one for each amount in sats (NUT-01, NUT-02).
 type keyset struct {
 	id     string
 	active bool
-	feePPK int64 // thousandths of a sat for each note that is spent
-	expiry int64 // unix seconds after which the mint owes nothing for its notes; 0: none
+	feePPK int64 // thousandths of a sat for each spent note
+	expiry int64 // unix seconds after which the mint does not redeem its notes; 0: none
 	keys   map[int64]*btcec.PublicKey
 }
 
-// parseKeyset checks that the id is that of the keys, so that a mint cannot
-// show each user keys of their own under one id. k is what the mint's list says.
+// parseKeyset checks that the id is derived from the keys, so that a mint cannot
+// show each user other keys under one id. k has the fields of the mint's list.
 func parseKeyset(k keyset, keys map[string]string) (*keyset, error) {
 	if len(keys) == 0 || len(keys) > maxKeys || k.feePPK < 0 || k.feePPK > maxFeePPK || k.expiry < 0 {
 		return nil, fmt.Errorf("%w: %d keys at a fee of %d until %d", ErrKeyset, len(keys), k.feePPK, k.expiry)
@@ -54,7 +54,7 @@ func parseKeyset(k keyset, keys map[string]string) (*keyset, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrKeyset, err)
 		}
-		// Amounts go to 2^63 at common mints; the id covers them all.
+		// Common mints have amounts up to 2^63, and the id covers all of them.
 		k.keys[int64(sats)] = p
 	}
 
@@ -65,14 +65,14 @@ func parseKeyset(k keyset, keys map[string]string) (*keyset, error) {
 	return &k, nil
 }
 
-// Versions of keyset ids (NUT-02), as they begin. The first covers the keys, the
-// second the fee and the expiry too, so that a mint cannot change these later.
+// Versions of keyset ids (NUT-02) and their prefix. The first covers only the keys,
+// the second also the fee and the expiry, so that a mint cannot change these later.
 const (
 	version0 = "00"
 	version1 = "01"
 )
 
-// knownID reports an id of a version that is known here, as mints write it.
+// knownID reports whether an id has a known version and the form that mints use.
 func knownID(id string) bool {
 	for version, digits := range map[string]int{version0: 16, version1: 66} {
 		if strings.HasPrefix(id, version) && len(id) == digits {
@@ -82,7 +82,7 @@ func knownID(id string) bool {
 	return false
 }
 
-// deriveID is NUT-02's, in one of its versions.
+// deriveID derives the id of the keys as in NUT-02, in the given version.
 func (k *keyset) deriveID(version string) string {
 	amounts := slices.SortedFunc(maps.Keys(k.keys), func(a, b int64) int { return cmp.Compare(uint64(a), uint64(b)) })
 	h := sha256.New()
@@ -95,7 +95,7 @@ func (k *keyset) deriveID(version string) string {
 
 	for i, sats := range amounts {
 		if i > 0 {
-			io.WriteString(h, ",") // a hash never fails
+			io.WriteString(h, ",") // writing to a hash never fails
 		}
 		fmt.Fprintf(h, "%d:%s", uint64(sats), pointText(k.keys[sats]))
 	}
@@ -110,10 +110,10 @@ func (k *keyset) deriveID(version string) string {
 	return version1 + hex.EncodeToString(h.Sum(nil))
 }
 
-// lasts reports that the mint owes for the keyset's notes until then, and after.
+// lasts reports whether the mint still redeems the keyset's notes at a time.
 func (k *keyset) lasts(until time.Time) bool { return k.expiry == 0 || until.Unix() < k.expiry }
 
-// split writes sats as a sum of the keyset's amounts, largest first.
+// split returns amounts of the keyset that add up to sats, largest first.
 func (k *keyset) split(sats int64) ([]int64, error) {
 	amounts := slices.Sorted(maps.Keys(k.keys))
 	var out []int64
@@ -130,13 +130,13 @@ func (k *keyset) split(sats int64) ([]int64, error) {
 	return out, nil
 }
 
-// feeSats is what the mint takes for spending notes of these rates.
+// feeSats is the mint's fee in sats for spending notes whose fees add up to ppk.
 func feeSats(ppk int64) int64 { return (ppk + 999) / 1000 }
 
-// keysRefresh is how long the mint's list is taken for current.
+// keysRefresh is how long the mint's list of keys is considered current.
 const keysRefresh = time.Hour
 
-// keys lists the mint's keysets, asking for them when they are older than age.
+// keys returns the mint's keysets, and fetches them if the list is older than age.
 func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyset, error) {
 	w.mu.Lock()
 	list, asked := w.keysets, w.asked
@@ -157,7 +157,7 @@ func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyse
 	return list, nil
 }
 
-// active is the keyset that new notes are made of.
+// active returns the keyset for new notes.
 func (w *Wallet) active(ctx context.Context) (*keyset, error) {
 	k, err := w.cheapest(ctx)
 	if err == nil {
@@ -166,8 +166,8 @@ func (w *Wallet) active(ctx context.Context) (*keyset, error) {
 	return k, err
 }
 
-// cheapest is the keyset that costs least to spend of those that outlast every
-// lock. Where two cost the same, the id that covers more.
+// cheapest returns the keyset with the lowest fee among those that outlast every
+// lock. If two cost the same, it prefers the id that covers more.
 func (w *Wallet) cheapest(ctx context.Context) (*keyset, error) {
 	list, err := w.keys(ctx, keysRefresh)
 	if err != nil {
@@ -188,8 +188,8 @@ func (w *Wallet) cheapest(ctx context.Context) (*keyset, error) {
 	return best, nil
 }
 
-// Check asks the mint what a wallet needs of it: keys that are what their ids
-// say, locks (NUT-14), proofs (NUT-12), states with witnesses (NUT-07) and
+// Check asks the mint for everything that a wallet needs: keys that match their
+// ids, locks (NUT-14), proofs (NUT-12), states with witnesses (NUT-07) and
 // restoring (NUT-09).
 func (w *Wallet) Check(ctx context.Context) error {
 	if _, err := w.keys(ctx, 0); err != nil {
@@ -216,7 +216,8 @@ func (w *Wallet) Check(ctx context.Context) error {
 	return nil
 }
 
-// inputFee is what the mint takes for spending the notes, in sats. Notes of unknown keys are refused.
+// inputFee is the mint's fee in sats for spending the notes. Notes of unknown
+// keysets are refused.
 func inputFee(list map[string]*keyset, notes []note) (int64, error) {
 	var ppk int64
 	for _, n := range notes {
@@ -229,8 +230,8 @@ func inputFee(list map[string]*keyset, notes []note) (int64, error) {
 	return feeSats(ppk), nil
 }
 
-// outputs makes new notes of the amounts, in ascending order. With a lock they
-// are for its payee.
+// outputs makes new notes of the amounts, in ascending order. With a lock, the
+// notes are for its payee.
 func (w *Wallet) outputs(tx *sqlite.Tx, k *keyset, amounts []int64, l *lock) ([]output, error) {
 	first, err := nextCounter(tx, k.id, len(amounts))
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// lock is what a note's secret says who may spend it (NUT-10, NUT-14): the
-// payee with the preimage until the time, the payer after it.
+// lock is the spending condition in a note's secret (NUT-10, NUT-14): until a time
+// the payee with the preimage, after it the payer.
 type lock struct {
 	hash   payments.Hash
 	payee  string // compressed keys in hex
@@ -25,7 +25,7 @@ type lock struct {
 	until  int64 // unix seconds
 }
 
-// A secret and its condition, as NUT-10 writes them: ["HTLC", {...}].
+// condition is the second part of a secret as in NUT-10: ["HTLC", {...}].
 type condition struct {
 	Nonce string     `json:"nonce"`
 	Data  string     `json:"data"`
@@ -34,8 +34,8 @@ type condition struct {
 
 const kindHTLC = "HTLC"
 
-// secret is the secret of one note under the lock. n_sigs is the default, but
-// some mints ask for no signature without it.
+// secret returns the secret of one note under the lock. n_sigs has its default, but
+// some mints require no signature without it.
 func (l lock) secret(nonce string) (string, error) {
 	doc, err := json.Marshal([]any{kindHTLC, condition{
 		Nonce: nonce,
@@ -50,8 +50,8 @@ func (l lock) secret(nonce string) (string, error) {
 	return string(doc), err
 }
 
-// parseLock reads a secret. What it does not know could let others spend, so a
-// tag that it does not know is refused.
+// parseLock parses a secret. Unknown tags are refused, because they could let
+// others spend the note.
 func parseLock(secret string) (l lock, err error) {
 	var parts []json.RawMessage
 	var kind string
@@ -86,7 +86,7 @@ func parseLock(secret string) (l lock, err error) {
 	return l, nil
 }
 
-// read takes one tag; false if it is not one that may be there.
+// read handles one tag; it returns false if the tag is not allowed.
 func (l *lock) read(name, value string) bool {
 	switch name {
 	case "pubkeys", "refund":
@@ -112,14 +112,14 @@ func (l *lock) read(name, value string) bool {
 	return false
 }
 
-// witness is what spends a locked note (NUT-14).
+// witness is the proof that spends a locked note (NUT-14).
 type witness struct {
 	Preimage   string   `json:"preimage"`
 	Signatures []string `json:"signatures"`
 }
 
-// sign adds the witness: the key's signature on each secret, and the preimage
-// (zero when the payer takes the notes back).
+// sign adds the witnesses: the key's signature on each secret, and the preimage
+// (zero if the payer takes the notes back).
 func sign(notes []note, key *btcec.PrivateKey, preimage payments.Preimage) ([]note, error) {
 	out := make([]note, len(notes))
 	for i, n := range notes {
@@ -140,9 +140,10 @@ func sign(notes []note, key *btcec.PrivateKey, preimage payments.Preimage) ([]no
 }
 
 // shown finds the preimage in the witness of a spent note. The payee wrote the
-// witness, and mints read more spellings than ours: one that hides the preimage
-// from who paid would keep the key of a sealed result from them. So whatever in
-// it opens the hash counts, wherever and however it is written.
+// witness, and mints accept more spellings than ours, so a payee could try to hide
+// the preimage from the payer and thereby withhold the key of a sealed result.
+// Therefore every string in it that matches the hash counts, wherever and however
+// it is written.
 func shown(doc string, hash payments.Hash) (payments.Preimage, bool) {
 	doc = plain(doc)
 	digits := 0
@@ -162,10 +163,11 @@ func shown(doc string, hash payments.Hash) (payments.Preimage, bool) {
 	return payments.Preimage{}, false
 }
 
-// plain undoes what JSON and readers of hex allow: escapes, blanks, capitals.
+// plain removes variations that JSON and hex decoders allow: escapes, blanks,
+// capitals.
 func plain(doc string) string {
 	doc = regexp.MustCompile(`\\u00[0-9a-fA-F]{2}`).ReplaceAllStringFunc(doc, func(s string) string {
-		c, _ := hex.DecodeString(s[len(`\u00`):]) // two digits of hex
+		c, _ := hex.DecodeString(s[len(`\u00`):]) // two hex digits
 		return string(c)
 	})
 	doc = strings.NewReplacer(`\n`, "", `\r`, "", `\t`, "", `\f`, "").Replace(doc)

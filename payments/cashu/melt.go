@@ -13,11 +13,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// MeltState is where a melt stands.
+// MeltState is the state of a melt.
 type MeltState string
 
-// A melt is quoted until Melt; splitting and paying until the mint has said how
-// it ended; paid and failed are final.
+// A melt is quoted until Melt is called, splitting and paying until the mint
+// reports the outcome; paid and failed are final.
 const (
 	MeltQuoted    MeltState = "quoted"
 	MeltSplitting MeltState = "splitting"
@@ -30,22 +30,22 @@ const (
 type Melt struct {
 	Hash        payments.Hash
 	Invoice     string // BOLT 11
-	AmountMsats int64  // the invoice's
-	Sats        int64  // the mint's price for it, without fees
-	ReserveSats int64  // at most so much for the Lightning route; what is left comes back if the mint gives change (NUT-08)
+	AmountMsats int64  // of the invoice
+	Sats        int64  // the mint's price, without fees
+	ReserveSats int64  // limit of the Lightning fee; the mint may return the unused part as change (NUT-08)
 	Expires     time.Time
 	State       MeltState
-	CostSats    int64             // what leaves or has left the wallet, all fees included; 0 while it is quoted
-	Preimage    payments.Preimage // of a paid one; zero if the mint did not show it
+	CostSats    int64             // cost to the wallet with all fees; 0 while the melt is quoted
+	Preimage    payments.Preimage // if paid; zero if the mint did not show it
 	Failure     string
-	At          time.Time // of the quote
+	At          time.Time // time of the quote
 
-	quote string // the mint's name for it
+	quote string // the mint's id of the quote
 }
 
-// MeltQuote asks the mint what it takes to pay the invoice, and begins nothing.
-// An invoice that was quoted before has the same quote until that expires; one
-// that is being paid, or is paid, is returned as it stands.
+// MeltQuote asks the mint for its price to pay the invoice; it starts nothing. For
+// an invoice that was quoted before it returns the same quote until that expires. A
+// melt that was started is returned in its current state.
 func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err error) {
 	inv, err := meltable(invoice)
 	if err != nil {
@@ -75,7 +75,7 @@ func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err err
 	return m, wrap("quote melt", w.db.Update(ctx, func(tx *sqlite.Tx) error { return keepMeltQuote(tx, m) }))
 }
 
-// meltable refuses what no mint can pay.
+// meltable refuses invoices that no mint can pay.
 func meltable(invoice string) (*bolt11.Invoice, error) {
 	inv, err := bolt11.Decode(invoice)
 	if err != nil {
@@ -94,7 +94,8 @@ func meltable(invoice string) (*bolt11.Invoice, error) {
 	return inv, nil
 }
 
-// quoted checks the mint's offer against the invoice: it may round to sats.
+// quoted checks the mint's quote against the invoice; the mint may round up to
+// sats.
 func (a meltAnswer) quoted(inv *bolt11.Invoice, invoice string) (Melt, error) {
 	m := Melt{
 		Hash: inv.PaymentHash, Invoice: invoice, AmountMsats: inv.AmountMsats, Sats: a.Amount, ReserveSats: a.Reserve,
@@ -117,8 +118,8 @@ func (a meltAnswer) quoted(inv *bolt11.Invoice, invoice string) (Melt, error) {
 	return m, nil
 }
 
-// MeltCost is what a melt that is quoted takes out of the wallet at most, in
-// sats: the fees of the mint for spending notes too.
+// MeltCost is the most that a quoted melt takes out of the wallet, in sats,
+// including the mint's fees for spending notes.
 func (w *Wallet) MeltCost(ctx context.Context, m Melt) (sats int64, err error) {
 	k, err := w.active(ctx)
 	if err != nil {
@@ -143,8 +144,9 @@ func (w *Wallet) planMelt(tx *sqlite.Tx, k *keyset, m Melt) (plan, error) {
 	return planPayment(list, k, free, m.Sats+m.ReserveSats)
 }
 
-// Melt commits to having a quoted invoice paid, for at most maxCostSats in all,
-// and returns; Serve does it. What goes on or is paid is not begun again.
+// Melt commits to paying a quoted invoice for at most maxCostSats in total and
+// returns; Serve carries it out. A melt that is running or paid is not started
+// again.
 func (w *Wallet) Melt(ctx context.Context, hash payments.Hash, maxCostSats int64) error {
 	k, err := w.active(ctx)
 	if err != nil {
@@ -179,8 +181,8 @@ func (w *Wallet) Melt(ctx context.Context, hash payments.Hash, maxCostSats int64
 	return nil
 }
 
-// beginSplit asks for notes of just the sum: not every mint gives change of what
-// it is given too much of.
+// beginSplit asks for notes of exactly the needed sum, because not every mint gives
+// change.
 func (w *Wallet) beginSplit(tx *sqlite.Tx, k *keyset, m Melt, p plan) error {
 	out, err := w.outputs(tx, k, p.locked, nil)
 	if err != nil {
@@ -196,8 +198,8 @@ func (w *Wallet) beginSplit(tx *sqlite.Tx, k *keyset, m Melt, p plan) error {
 	return insertOp(tx, op{kind: "split", quote: m.quote, inputs: p.inputs, outputs: append(out, change...)})
 }
 
-// splitDone commits to the melt in the transaction that has its notes. The blank
-// outputs are for what is left of the reserve.
+// splitDone commits to the melt in the transaction that stores its notes. The blank
+// outputs are for the unused part of the reserve.
 func (w *Wallet) splitDone(tx *sqlite.Tx, quote string, notes []note) error {
 	m, err := selectMeltByQuote(tx, quote)
 	if err != nil {
@@ -211,7 +213,7 @@ func (w *Wallet) splitDone(tx *sqlite.Tx, quote string, notes []note) error {
 	}
 	ones := make([]int64, blanks(m.ReserveSats))
 	for i := range ones {
-		ones[i] = 1 // the mint writes the amounts
+		ones[i] = 1 // the mint fills in the amounts
 	}
 	blank, err := w.outputs(tx, k, ones, nil)
 	if err != nil {
@@ -224,7 +226,8 @@ func (w *Wallet) splitDone(tx *sqlite.Tx, quote string, notes []note) error {
 	return insertOp(tx, op{kind: "melt", hash: m.Hash, quote: quote, inputs: notes, outputs: blank})
 }
 
-// blanks is how many blank outputs hold any change of a reserve (NUT-08).
+// blanks is the number of blank outputs that can hold any change of a reserve
+// (NUT-08).
 func blanks(reserveSats int64) int {
 	if reserveSats == 0 {
 		return 0
@@ -232,8 +235,8 @@ func blanks(reserveSats int64) int {
 	return max(1, bits.Len64(uint64(reserveSats-1)))
 }
 
-// LookupMelt returns a melt as it stands, payments.ErrNotFound if it was never
-// quoted.
+// LookupMelt returns a melt in its current state, or payments.ErrNotFound if it was
+// never quoted.
 func (w *Wallet) LookupMelt(ctx context.Context, hash payments.Hash) (m Melt, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		m, err = selectMelt(tx, hash)
@@ -242,7 +245,7 @@ func (w *Wallet) LookupMelt(ctx context.Context, hash payments.Hash) (m Melt, er
 	return m, wrap("look up melt", err)
 }
 
-// AwaitMelt waits for a melt's end.
+// AwaitMelt waits for the end of a melt.
 func (w *Wallet) AwaitMelt(ctx context.Context, hash payments.Hash) (m Melt, err error) {
 	err = w.await(ctx, func() (bool, error) {
 		m, err = w.LookupMelt(ctx, hash)
@@ -251,7 +254,7 @@ func (w *Wallet) AwaitMelt(ctx context.Context, hash payments.Hash) (m Melt, err
 	return m, wrap("await melt", err)
 }
 
-// Melts lists the melts that were begun, oldest first.
+// Melts lists the started melts, the oldest first.
 func (w *Wallet) Melts(ctx context.Context) (list []Melt, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		rows, err := tx.Query(meltColumns + `WHERE state <> 'quoted' ORDER BY at_ms, payment_hash`)
@@ -294,8 +297,8 @@ func selectMeltByQuote(tx *sqlite.Tx, quote string) (Melt, error) {
 	return scanMelt(tx.QueryRow(meltColumns+`WHERE quote = ?`, quote))
 }
 
-// keepMeltQuote writes a new quote. It takes the place of one that was not paid.
-// ErrMint: the mint's name for it is that of another invoice's.
+// keepMeltQuote stores a new quote, replacing one that was not paid. It returns
+// ErrMint if the mint has already used the quote's id for another invoice.
 func keepMeltQuote(tx *sqlite.Tx, m Melt) error {
 	_, err := tx.Exec(`INSERT INTO melts (payment_hash, bolt11, amount_msats, quote, sats, reserve_sats, expires_ms, state, at_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, 'quoted', ?)
@@ -323,7 +326,7 @@ func markMeltPaying(tx *sqlite.Tx, quote string) error {
 	return err
 }
 
-// markMeltPaid ends a melt; the preimage is zero where the mint did not show it.
+// markMeltPaid ends a melt; the preimage is zero if the mint did not show it.
 func markMeltPaid(tx *sqlite.Tx, quote string, preimage payments.Preimage, backSats int64) error {
 	var shown []byte
 	if !preimage.IsZero() {
@@ -333,8 +336,8 @@ func markMeltPaid(tx *sqlite.Tx, quote string, preimage payments.Preimage, backS
 	return err
 }
 
-// markMeltFailed ends a melt that was not paid: backSats of what it would have
-// cost stay ours. The rest is what the mint took for splitting the notes.
+// markMeltFailed ends a melt that was not paid. backSats of its cost stay in the
+// wallet; the rest is the mint's fee for splitting the notes.
 func markMeltFailed(tx *sqlite.Tx, quote string, backSats int64, why error) error {
 	_, err := tx.Exec(`UPDATE melts SET state = 'failed', failure = ?, cost_sats = max(0, cost_sats - ?) WHERE quote = ? AND state IN ('splitting', 'paying')`,
 		printable(why.Error()), backSats, quote)

@@ -10,9 +10,9 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// melt brings a melt to its end, or returns why it cannot now. A request that got
-// no answer is looked up before it is sent again: first the quote (NUT-05), then
-// the notes (NUT-07), then the change (NUT-09).
+// melt completes a melt, or returns why that is not possible now. After an
+// unanswered request it looks up the outcome before it repeats the request: first
+// the quote (NUT-05), then the notes (NUT-07), then the change (NUT-09).
 func (e *engine) melt(ctx context.Context, o op) error {
 	before := o.unsureMS
 	if before != 0 {
@@ -28,7 +28,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 	} else if over && !late {
 		_, err := e.melted(ctx, o, fmt.Errorf("%w: before the mint was asked to pay", payments.ErrExpired))
 		return err
-	} else if over { // what was sent may still arrive
+	} else if over { // the earlier request may still take effect
 		return fmt.Errorf("%w: the invoice has expired meanwhile", payments.ErrUnknownOutcome)
 	}
 
@@ -48,7 +48,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 		return err
 	}
 
-	if unsureErr := e.unsure(ctx, o, before); unsureErr != nil { // this one was answered
+	if unsureErr := e.unsure(ctx, o, before); unsureErr != nil { // this request was answered
 		return unsureErr
 	}
 	refusal := err
@@ -62,7 +62,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 	return firstError(lookErr, err)
 }
 
-// meltExpired reports that the invoice can no longer be paid.
+// meltExpired reports whether the invoice has expired.
 func (e *engine) meltExpired(ctx context.Context, o op) (over bool, err error) {
 	err = e.db.View(ctx, func(tx *sqlite.Tx) error {
 		m, err := selectMeltByQuote(tx, o.quote)
@@ -72,16 +72,16 @@ func (e *engine) meltExpired(ctx context.Context, o op) (over bool, err error) {
 	return over, err
 }
 
-// melted asks the mint what became of a melt, and ends it if that is certain:
-// it is paid, or (with a refusal that no other request can overtake) it is not,
-// and the notes are ours.
+// melted asks the mint for the outcome of a melt and ends the melt if that is
+// certain: it is paid or, after a refusal that no earlier request can contradict
+// any more, it is not, and the notes are ours.
 func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, err error) {
 	answer, err := e.mint.meltState(ctx, o.quote)
 	if err != nil && !refused(err) {
 		return false, err
 	}
 
-	known := err == nil // else the mint has forgotten the quote: the notes tell
+	known := err == nil // else the mint has forgotten the quote, and the notes decide
 	switch {
 	case known && answer.State == meltPaid:
 		return true, e.meltPaid(ctx, o, answer)
@@ -111,9 +111,9 @@ func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, er
 	return false, nil
 }
 
-// meltPaid ends a melt: what is left of the reserve is ours, in the transaction
-// that says it is paid. The preimage is the only proof; a mint that shows none is
-// believed all the same, since the notes are gone.
+// meltPaid ends a paid melt and adds the change to the wallet in the same
+// transaction. The preimage is the only proof, but a mint that shows none is
+// believed, because the notes are spent in any case.
 func (e *engine) meltPaid(ctx context.Context, o op, answer meltAnswer) error {
 	change, err := e.changeOf(ctx, o, answer.Change)
 	if err != nil {
@@ -140,9 +140,9 @@ func (e *engine) meltPaid(ctx context.Context, o op, answer meltAnswer) error {
 	return err
 }
 
-// changeOf is what comes back: the mint signed the first blank outputs and wrote
-// their amounts. An answer without it may be a later one, so it is asked for.
-// What the mint did not sign with its keys is nothing.
+// changeOf returns the change: the mint signed the first blank outputs and filled
+// in their amounts. If the answer lacks the change, it is asked for separately.
+// Signatures that are not by the mint's keys are ignored.
 func (e *engine) changeOf(ctx context.Context, o op, sigs []blindSignature) (notes []note, err error) {
 	if len(o.outputs) == 0 {
 		return nil, nil

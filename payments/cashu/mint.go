@@ -17,17 +17,18 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// maxAnswer bounds what is read of a mint's answer, in bytes.
+// maxAnswer bounds an answer of the mint, in bytes.
 const maxAnswer = 1 << 20
 
-// mint asks one mint. It keeps nothing.
+// mint sends requests to one mint. It has no state.
 type mint struct {
 	url     string
 	http    *http.Client
-	timeout time.Duration // of one question, to its answer's last byte
+	timeout time.Duration // for one request, up to the last byte of the answer
 }
 
-// newMint follows no redirect: it would name another mint.
+// newMint returns a client that follows no redirects, because these would lead to
+// another mint.
 func newMint(url string, transport http.RoundTripper, timeout time.Duration) *mint {
 	return &mint{url: url, timeout: timeout, http: &http.Client{
 		Transport:     transport,
@@ -35,9 +36,9 @@ func newMint(url string, transport http.RoundTripper, timeout time.Duration) *mi
 	}}
 }
 
-// ask returns a *MintError where the mint refused, payments.ErrWalletUnavailable
-// where it did not answer (the request may have had its effect), and ErrMint
-// for an answer that makes no sense.
+// ask sends a request. The error is a *MintError if the mint refused,
+// payments.ErrWalletUnavailable if it did not answer (the request may have taken
+// effect), and ErrMint if the answer is malformed.
 func (m *mint) ask(ctx context.Context, method, path string, question, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, m.timeout)
 	defer cancel()
@@ -87,8 +88,8 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 	return nil
 }
 
-// refusal wants NUT-00's error object: anything else, from a proxy say, is not
-// the mint's word.
+// refusal requires NUT-00's error object: any other error, for example of a proxy,
+// is not the mint's decision.
 func refusal(path string, status int, doc []byte) error {
 	var e struct {
 		Detail any `json:"detail"`
@@ -100,8 +101,8 @@ func refusal(path string, status int, doc []byte) error {
 	return &MintError{Path: path, Status: status, Code: e.Code, Detail: printable(fmt.Sprint(e.Detail))}
 }
 
-// keysets fetches the sat keysets of the mint. Those of a version that is not
-// known here, or of other units, are left out.
+// keysets fetches the mint's keysets for sats. It leaves out unknown versions and
+// other units.
 func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 	var list struct {
 		Keysets []struct {
@@ -153,7 +154,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 	return out, wrong
 }
 
-// swap spends the notes and has the outputs signed (NUT-03).
+// swap spends the notes and returns signatures on the outputs (NUT-03).
 func (m *mint) swap(ctx context.Context, inputs []note, outputs []output) ([]blindSignature, error) {
 	question := struct {
 		Inputs  []note           `json:"inputs"`
@@ -162,7 +163,7 @@ func (m *mint) swap(ctx context.Context, inputs []note, outputs []output) ([]bli
 	return m.signed(ctx, "/v1/swap", question, len(outputs))
 }
 
-// issue has the outputs signed for an invoice of the mint that is paid (NUT-04).
+// issue returns signatures on the outputs for a paid invoice of the mint (NUT-04).
 func (m *mint) issue(ctx context.Context, quote string, outputs []output) ([]blindSignature, error) {
 	question := struct {
 		Quote   string           `json:"quote"`
@@ -184,8 +185,8 @@ func (m *mint) signed(ctx context.Context, path string, question any, n int) ([]
 	return answer.Signatures, nil
 }
 
-// restore returns the signatures on the outputs if the mint has signed them
-// all, and none if it has signed none (NUT-09).
+// restore returns the signatures on the outputs if the mint has signed all of them,
+// and none if it has signed none (NUT-09).
 func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature, error) {
 	byB, err := m.restoreSome(ctx, outputs)
 	if err != nil || len(byB) == 0 {
@@ -204,8 +205,8 @@ func (m *mint) restore(ctx context.Context, outputs []output) ([]blindSignature,
 	return out, nil
 }
 
-// restoreSome returns the signatures of those outputs that the mint has signed,
-// by their B_ (NUT-09).
+// restoreSome returns the signatures on those outputs that the mint has signed, by
+// their B_ (NUT-09).
 func (m *mint) restoreSome(ctx context.Context, outputs []output) (map[string]blindSignature, error) {
 	question := struct {
 		Outputs []blindedMessage `json:"outputs"`
@@ -228,7 +229,7 @@ func (m *mint) restoreSome(ctx context.Context, outputs []output) (map[string]bl
 	return byB, nil
 }
 
-// noteState is where the mint says that a note stands (NUT-07).
+// noteState is the state of a note at the mint (NUT-07).
 type noteState struct {
 	Y       string `json:"Y"`
 	State   string `json:"state"`
@@ -241,7 +242,7 @@ const (
 	stateSpent   = "SPENT"
 )
 
-// states asks about the notes, and answers in their order.
+// states asks for the states of the notes and returns them in order.
 func (m *mint) states(ctx context.Context, notes []note) ([]noteState, error) {
 	ys := make([]string, len(notes))
 	for i, n := range notes {
@@ -279,8 +280,8 @@ func messages(outputs []output) []blindedMessage {
 	return out
 }
 
-// spendable are the notes without their proofs, which would tell the mint the
-// blinding factors and so whom it gave the notes to.
+// spendable returns the notes without their proofs, whose blinding factors would
+// tell the mint to whom it issued the notes.
 func spendable(notes []note) []note {
 	out := make([]note, len(notes))
 	for i, n := range notes {
@@ -290,8 +291,8 @@ func spendable(notes []note) []note {
 	return out
 }
 
-// meltAnswer is NUT-05's, as NUT-23 has it for Lightning invoices, with NUT-08's
-// change.
+// meltAnswer is the answer of NUT-05, as in NUT-23 for Lightning invoices, with the
+// change of NUT-08.
 type meltAnswer struct {
 	Quote    string           `json:"quote"`
 	Amount   int64            `json:"amount"`
@@ -322,8 +323,9 @@ func (m *mint) meltState(ctx context.Context, quote string) (a meltAnswer, err e
 	return a, a.check()
 }
 
-// melt gives the notes for the invoice of the quote. Mints that can answer before
-// the payment has ended are asked to: no connection lasts as long as a payment may.
+// melt gives the notes for the invoice of the quote. It asks the mint to answer
+// before the payment has ended, because no connection lasts as long as a payment
+// may.
 func (m *mint) melt(ctx context.Context, quote string, inputs []note, blank []output) (a meltAnswer, err error) {
 	question := struct {
 		Quote   string           `json:"quote"`

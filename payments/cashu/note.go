@@ -16,7 +16,7 @@ import (
 // maxNotes bounds the notes of one request or payment.
 const maxNotes = 200
 
-// note is a proof (NUT-00): the mint's signature on a secret, good for sats.
+// note is a proof (NUT-00): the mint's signature on a secret, worth Amount sats.
 type note struct {
 	Amount  int64  `json:"amount"`
 	Keyset  string `json:"id"`
@@ -26,22 +26,22 @@ type note struct {
 	Witness string `json:"witness,omitempty"`
 }
 
-// dleq shows offline that the mint's key signed (NUT-12). R is the blinding
-// factor, which goes with a note and not with a blind signature.
+// dleq proves offline that the mint's key made a signature (NUT-12). R is the
+// blinding factor; it is set in a note but not in a blind signature.
 type dleq struct {
 	E string `json:"e"`
 	S string `json:"s"`
 	R string `json:"r,omitempty"`
 }
 
-// blindedMessage is what the mint is to sign (NUT-00).
+// blindedMessage is a message for the mint to sign (NUT-00).
 type blindedMessage struct {
 	Amount int64  `json:"amount"`
 	Keyset string `json:"id"`
 	B      string `json:"B_"`
 }
 
-// blindSignature is the mint's answer to one.
+// blindSignature is the mint's signature on a blindedMessage.
 type blindSignature struct {
 	Amount int64  `json:"amount"`
 	Keyset string `json:"id"`
@@ -49,8 +49,9 @@ type blindSignature struct {
 	DLEQ   *dleq  `json:"dleq,omitempty"`
 }
 
-// output is a note to be: what is needed to send its blinded message again and
-// to unblind the answer. Locked ones go to the payee, the others are ours.
+// output is a future note: it has everything for sending its blinded message again
+// and for unblinding the answer. Locked outputs are for the payee, the others are
+// ours.
 type output struct {
 	Amount int64  `json:"amount"`
 	Keyset string `json:"id"`
@@ -62,7 +63,7 @@ type output struct {
 
 func (o output) message() blindedMessage { return blindedMessage{o.Amount, o.Keyset, o.B} }
 
-// newOutput blinds the secret.
+// newOutput blinds a secret.
 func newOutput(sats int64, keyset, secret string, r *btcec.ModNScalar) (output, error) {
 	b, err := blind(secret, r)
 	if err != nil {
@@ -71,8 +72,8 @@ func newOutput(sats int64, keyset, secret string, r *btcec.ModNScalar) (output, 
 	return output{Amount: sats, Keyset: keyset, Secret: secret, R: scalarText(r), B: pointText(b)}, nil
 }
 
-// note unblinds the mint's signature and checks that its key made it, for this
-// amount. A signature without a DLEQ proof is refused: it could be anything.
+// note unblinds the mint's signature and checks that its key for this amount made
+// it. A signature without a DLEQ proof is refused, because it could not be checked.
 func (o output) note(sig blindSignature, k *keyset) (note, error) {
 	if sig.Amount != o.Amount || sig.Keyset != o.Keyset || k.id != o.Keyset {
 		return note{}, fmt.Errorf("%w: %d sats of %q signed in place of %d of %s", ErrMint, sig.Amount, printable(sig.Keyset), o.Amount, o.Keyset)
@@ -104,8 +105,8 @@ func (o output) note(sig blindSignature, k *keyset) (note, error) {
 	}, nil
 }
 
-// check verifies offline that the mint signed the note, by the proof that came
-// with it. It does not show that the note is unspent.
+// check verifies offline that the mint signed the note, with the proof in the note.
+// It does not show that the note is unspent.
 func (n note) check(k *keyset) error {
 	key, ok := k.keys[n.Amount]
 	if !ok || k.id != n.Keyset || n.DLEQ == nil {
@@ -130,7 +131,7 @@ func (n note) check(k *keyset) error {
 	return nil
 }
 
-// y names the note to the mint without showing its signature (NUT-07).
+// y identifies the note to the mint without revealing its signature (NUT-07).
 func (n note) y() (string, error) {
 	p, err := hashToCurve([]byte(n.Secret))
 	if err != nil {
@@ -157,19 +158,19 @@ func firstError(errs ...error) error {
 
 // MessageTransport delivers payments to the keys of their payees.
 type MessageTransport interface {
-	// Send hands the message over for the key, 64 hex digits. No error means
-	// that it is on its way, not that it was read.
+	// Send hands over a message for a key, 64 hex digits. A nil error means that
+	// the message was sent, not that it was read.
 	Send(ctx context.Context, to string, message []byte) error
-	// Receive calls arrived with each message to our key until ctx ends. One
-	// may come more than once.
+	// Receive calls arrived with each message to our key until ctx ends. A message
+	// may arrive more than once.
 	Receive(ctx context.Context, arrived func(message []byte)) error
 }
 
-// maxMessage bounds a message that is read, in bytes: what NIP-44 seals twice
-// into an event that relays take.
+// maxMessage bounds a received message in bytes: the most that fits, sealed twice
+// with NIP-44, into an event that relays accept.
 const maxMessage = 40 << 10
 
-// payload is NUT-18's PaymentRequestPayload; ID is the payment hash.
+// payload is the PaymentRequestPayload of NUT-18; ID is the payment hash.
 type payload struct {
 	ID    string `json:"id"`
 	Mint  string `json:"mint"`
@@ -177,7 +178,7 @@ type payload struct {
 	Notes []note `json:"proofs"`
 }
 
-// unit is the one that is used here.
+// unit is the only supported unit.
 const unit = "sat"
 
 func formatMessage(hash payments.Hash, mint string, notes []note) ([]byte, error) {
@@ -188,8 +189,7 @@ func formatMessage(hash payments.Hash, mint string, notes []note) ([]byte, error
 	return doc, err
 }
 
-// parseMessage reads a message from anybody. Fields that it does not know are
-// other wallets' own.
+// parseMessage parses an untrusted message. Unknown fields are ignored.
 func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, err error) {
 	if len(doc) > maxMessage {
 		return hash, nil, fmt.Errorf("%w: %d bytes", ErrMessage, len(doc))
@@ -223,5 +223,5 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 	return hash, p.Notes, nil
 }
 
-// printable cuts a stranger's text to what a terminal may show.
+// printable shortens untrusted text and makes it safe for a terminal.
 func printable(s string) string { return payments.Printable(s, 200) }

@@ -14,9 +14,9 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// CreateInvoice makes an invoice with the prefix lncashu, which is paid in
-// notes of the mint. An amount that is no whole number of sats is rounded up
-// by its payer, who takes the rest for a fee.
+// CreateInvoice makes an invoice with the prefix lncashu, which is paid in notes of
+// the mint. If the amount is not a whole number of sats, the payer rounds it up and
+// treats the difference as a fee.
 func (w *Wallet) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv payments.Invoice, err error) {
 	hash, err := n.Hash()
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *Wallet) encode(row invoiceRow, now time.Time, expiry time.Duration) (st
 	inv := &bolt11.Invoice{
 		Network: w.network, AmountMsats: row.amountMsats, CreatedAt: now, PaymentHash: row.hash,
 		DescriptionHash: &row.descriptionHash, Expiry: expiry, Payee: w.node,
-		Features: []int{8, 14}, // what every invoice demands: the onion's form, the payment secret
+		Features: []int{8, 14}, // required in every invoice: the format of the onion, the payment secret
 		Ecash:    &bolt11.Ecash{Mint: w.cfg.Mint, LockSeconds: int64(w.cfg.Lock / time.Second), Relays: w.cfg.Relays},
 	}
 	rand.Read(inv.PaymentSecret[:]) // never fails
@@ -73,8 +73,8 @@ func (w *Wallet) encode(row invoiceRow, now time.Time, expiry time.Duration) (st
 	})
 }
 
-// shown is the invoice as callers see it. While the mint is being asked for
-// the money it is not settled yet.
+// shown converts an invoice for callers. While the mint is being asked for the
+// money, the invoice is not settled yet.
 func (w *Wallet) shown(r invoiceRow) payments.Invoice {
 	inv := payments.Invoice{BOLT11: r.bolt11, PaymentHash: r.hash, AmountMsats: r.amountMsats}
 	switch r.state {
@@ -95,12 +95,12 @@ func (w *Wallet) shown(r invoiceRow) payments.Invoice {
 	return inv
 }
 
-// settleBy leaves time for the mint to answer, and for its clock.
+// settleBy leaves time for the mint's answer and for differences of clocks.
 func (w *Wallet) settleBy(r invoiceRow) time.Time {
 	return r.lockedUntil.Add(-min(time.Minute, w.cfg.Lock/4))
 }
 
-// LookupInvoice returns an invoice of ours as it stands.
+// LookupInvoice returns one of our invoices in its current state.
 func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
 	row, err := w.invoice(ctx, hash)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payment
 	return w.shown(row), nil
 }
 
-// invoice reads one, and ends it if its time is over.
+// invoice reads an invoice, and ends it if it has expired.
 func (w *Wallet) invoice(ctx context.Context, hash payments.Hash) (row invoiceRow, err error) {
 	read := func(tx *sqlite.Tx) (err error) {
 		row, err = selectInvoice(tx, hash)
@@ -134,8 +134,8 @@ func (w *Wallet) over(r invoiceRow, now time.Time) bool {
 	return r.state == "open" && now.After(r.expiresAt) || r.state == "held" && now.After(r.lockedUntil)
 }
 
-// lapse cancels an invoice whose time is over, unless a message that came in
-// time waits for the mint.
+// lapse cancels an expired invoice, unless a message that arrived in time waits for
+// the mint.
 func (w *Wallet) lapse(tx *sqlite.Tx, r invoiceRow) error {
 	if !w.over(r, time.Now()) {
 		return nil
@@ -150,8 +150,8 @@ func (w *Wallet) lapse(tx *sqlite.Tx, r invoiceRow) error {
 	return cancelInvoice(tx, r.hash, "it was not paid in time")
 }
 
-// SettleInvoice gives the mint the preimage for the notes that are held, and
-// returns when they are ours.
+// SettleInvoice gives the mint the preimage for the held notes and returns when
+// they are ours.
 func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
 	hash := preimage.Hash()
 	row, err := w.invoice(ctx, hash)
@@ -186,7 +186,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 	return nil
 }
 
-// beginClaim commits to asking the mint for the money.
+// beginClaim commits to claiming the held notes.
 func (w *Wallet) beginClaim(ctx context.Context, preimage payments.Preimage) error {
 	k, err := w.active(ctx)
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *Wallet) beginClaim(ctx context.Context, preimage payments.Preimage) err
 	})
 }
 
-// claim writes the request that turns the held notes into ours.
+// claim writes the request that swaps the held notes for our own.
 func (w *Wallet) claim(tx *sqlite.Tx, k *keyset, row invoiceRow, preimage payments.Preimage) error {
 	w.mu.Lock()
 	list := w.keysets
@@ -228,8 +228,8 @@ func (w *Wallet) claim(tx *sqlite.Tx, k *keyset, row invoiceRow, preimage paymen
 	return claimInvoice(tx, preimage)
 }
 
-// CancelInvoice refuses what is held or would pay the invoice. Notes that are
-// held go back to their payer when their lock ends: a mint knows no earlier way.
+// CancelInvoice refuses held notes and future payments of the invoice. Held notes
+// go back to the payer when their lock ends; a mint has no earlier way.
 func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	err := w.db.Update(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectInvoice(tx, hash)

@@ -11,8 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// SendPayment commits to paying the invoice and returns; Serve does it. An
-// invoice is paid once: notes that went back to us do not go to it again.
+// SendPayment commits to paying the invoice and returns; Serve carries it out. An
+// invoice is paid once: if the notes came back to us, it is not paid again.
 func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	inv, err := w.payable(p)
 	if err != nil {
@@ -38,7 +38,7 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	return nil
 }
 
-// payable refuses what must not be paid.
+// payable refuses invoices that must not be paid.
 func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 	inv, err := bolt11.Decode(p.BOLT11)
 	switch {
@@ -61,8 +61,8 @@ func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 	return inv, nil
 }
 
-// hasPayment reports whether the payment is in flight or succeeded. One that failed
-// before any note was locked may be tried again.
+// hasPayment reports whether the payment is in flight or succeeded. A payment that
+// failed before any note was locked may be repeated.
 func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (known bool, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectPayment(tx, hash)
@@ -80,15 +80,15 @@ func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (known bool
 	return known, err
 }
 
-// plan is which notes pay, and what comes of them, in sats.
+// plan lists the notes for a payment and the resulting amounts, in sats.
 type plan struct {
 	inputs []note
-	locked []int64 // for the payee, what it pays the mint to spend them included
+	locked []int64 // for the payee, with the mint's fee for spending them
 	change []int64
-	cost   int64 // what leaves the wallet
+	cost   int64 // total taken out of the wallet
 }
 
-// begin reserves notes and writes what the mint is to be asked.
+// begin reserves notes and writes the request to the mint.
 func (w *Wallet) begin(tx *sqlite.Tx, k *keyset, inv *bolt11.Invoice, p payments.Pay) error {
 	if row, err := selectPayment(tx, inv.PaymentHash); err == nil && row.state != payFailed {
 		return nil // another call was faster
@@ -132,11 +132,10 @@ func (w *Wallet) begin(tx *sqlite.Tx, k *keyset, inv *bolt11.Invoice, p payments
 	return insertOp(tx, o)
 }
 
-// satsFor rounds up: the mint has nothing smaller than a sat.
+// satsFor rounds up, because the mint's smallest amount is a sat.
 func satsFor(msats int64) int64 { return (msats + 999) / 1000 }
 
-// planPayment chooses notes that come to the sum, largest first, so that there
-// are few of them.
+// planPayment chooses notes that cover the sum, the largest first, to use few.
 func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p plan, err error) {
 	lockedSum := sats
 	for {
@@ -156,7 +155,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 			break
 		}
 		if _, known := list[n.Keyset]; !known {
-			continue // the mint has dropped these keys
+			continue // the mint has dropped the keyset
 		}
 		p.inputs = append(p.inputs, n)
 		sum += n.Amount
@@ -173,7 +172,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 	return p, err
 }
 
-// LookupPayment returns a payment of ours as it stands.
+// LookupPayment returns one of our payments in its current state.
 func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectPayment(tx, hash)
@@ -200,7 +199,7 @@ func (r paymentRow) shown() payments.Payment {
 	return p
 }
 
-// TrackPayment waits for the payment's end.
+// TrackPayment waits for the end of the payment.
 func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
 	err = w.await(ctx, func() (bool, error) {
 		p, err = w.LookupPayment(ctx, hash)
@@ -219,8 +218,8 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// follow brings a payment's message to its payee, and watches the mint for
-// the preimage or for the end of the lock.
+// follow sends a payment's message to its payee until the mint shows the preimage
+// or the lock ends.
 func (e *engine) follow(ctx context.Context, row paymentRow) error {
 	now := time.Now()
 	p := e.next[row.hash]
@@ -262,7 +261,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 			return err
 		}
 		if err := e.cfg.Messages.Send(ctx, row.payee[2:], message); err != nil {
-			p.send = time.Time{} // at the next look
+			p.send = time.Time{} // retry in the next round
 			return err
 		}
 	}
@@ -277,7 +276,7 @@ func (e *engine) warn(ctx context.Context, row paymentRow, warning string) error
 	return e.db.Update(ctx, func(tx *sqlite.Tx) error { return markWarning(tx, row.hash, warning) })
 }
 
-// takeBack commits to asking the mint for notes that the payee did not take.
+// takeBack commits to asking the mint for the notes that the payee did not take.
 func (e *engine) takeBack(ctx context.Context, row paymentRow) error {
 	k, err := e.active(ctx)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// Post carries payments over Nostr relays, as NUT-18's transport "nostr" with
-// NIP-17 has it: a direct message, sealed and gift-wrapped to the payee's key,
-// so that relays see neither who pays nor what.
+// Post sends payments over Nostr relays, as in NUT-18's transport "nostr" with
+// NIP-17: a direct message, sealed and gift-wrapped to the payee's key, so that
+// relays learn neither the payer nor the content.
 type Post struct {
 	pool   *relay.Pool
-	secret string // of our key, in hex
+	secret string // our private key, in hex
 	public string
 }
 
@@ -29,13 +29,13 @@ var _ MessageTransport = (*Post)(nil)
 const (
 	kindMessage = 14   // NIP-17
 	kindWrap    = 1059 // NIP-59
-	// mailKept is how long before our start a message may have been sent: a
-	// payment that is older has gone back. A wrap may be dated two days early.
+	// mailKept is how long before our start a message may have been sent; older
+	// payments have been taken back. A wrap may be dated two days early.
 	mailKept = 4 * 24 * time.Hour
 )
 
-// NewPost checks the relays, and that there is a seed (ErrSeed). It connects to
-// nobody; Receive does.
+// NewPost checks the relay addresses and that there is a seed (ErrSeed). It does
+// not connect; Receive does.
 func NewPost(seed Seed, relays []string, log *slog.Logger) (*Post, error) {
 	if seed.secret == nil {
 		return nil, fmt.Errorf("open relays for payments: %w", ErrSeed)
@@ -50,17 +50,17 @@ func NewPost(seed Seed, relays []string, log *slog.Logger) (*Post, error) {
 	return p, nil
 }
 
-// PublicKey is the wallet's: relays that keep such messages private ask for it.
+// PublicKey is the wallet's key. Relays that keep such messages private ask for it.
 func (p *Post) PublicKey() string { return p.public }
 
 // Sign signs with the wallet's key.
 func (p *Post) Sign(_ context.Context, ev *nostr.Event) error { return ev.Sign(p.secret) }
 
-// Send wraps the message anew and returns when one relay has it.
+// Send wraps the message and returns when one relay has stored it.
 func (p *Post) Send(ctx context.Context, to string, message []byte) error {
 	theirs, err := nip44.GenerateConversationKey(to, p.secret)
 	if err != nil {
-		return errors.New("seal payment: not a key of the payee") // the cause may quote ours
+		return errors.New("seal payment: not a key of the payee") // the cause may quote our key
 	}
 	rumor := nostr.Event{
 		Kind: kindMessage, PubKey: p.public, CreatedAt: nostr.Now(), Tags: nostr.Tags{{"p", to}}, Content: string(message),
@@ -84,8 +84,8 @@ func (p *Post) Send(ctx context.Context, to string, message []byte) error {
 	return fmt.Errorf("send payment's message: %w", errors.Join(errs...))
 }
 
-// Receive keeps the relays' connections, for Send too, and opens what is sent
-// to our key. What cannot be opened is nobody's payment.
+// Receive keeps the connections to the relays open, also for Send, and opens the
+// messages to our key. Messages that cannot be opened are ignored.
 func (p *Post) Receive(ctx context.Context, arrived func(message []byte)) error {
 	var serving sync.WaitGroup
 	defer serving.Wait()
@@ -93,7 +93,7 @@ func (p *Post) Receive(ctx context.Context, arrived func(message []byte)) error 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	serving.Go(func() { _ = p.pool.Serve(ctx) }) // returns nil
+	serving.Go(func() { _ = p.pool.Serve(ctx) }) // always returns nil
 	since := nostr.Timestamp(time.Now().Add(-mailKept).Unix())
 	sub, err := p.pool.Subscribe(ctx, []nostr.Filter{{
 		Kinds: []int{kindWrap}, Tags: nostr.TagMap{"p": {p.public}}, Since: &since,
@@ -118,8 +118,8 @@ func (p *Post) Receive(ctx context.Context, arrived func(message []byte)) error 
 	}
 }
 
-// open unwraps an event. Who sealed it does not matter: the notes say what they
-// are worth.
+// open unwraps an event. The sender is not checked, because the notes carry their
+// value themselves.
 func (p *Post) open(ev nostr.Event) ([]byte, error) {
 	rumor, err := nip59.GiftUnwrap(ev, func(other, text string) (string, error) {
 		if !nostr.IsValidPublicKey(other) {

@@ -9,27 +9,27 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// Restored is what Restore found.
+// Restored is the result of Restore.
 type Restored struct {
-	Notes       int   // that are ours now and were not known here
+	Notes       int   // new notes in the wallet
 	Sats        int64 // their sum
-	PendingSats int64 // of notes that the mint is doing something with; later they are found, or spent
+	PendingSats int64 // of notes that the mint is processing; a later Restore finds them if they stay unspent
 }
 
-// Numbers of NUT-13's path are asked for in batches, and those of a keyset are
-// all found when so many batches in a row are empty.
+// Numbers of NUT-13's path are queried in batches. A keyset is complete after this
+// many empty batches in a row.
 const (
 	restoreBatch = 100
 	restoreGap   = 3
 )
 
-// Restore finds the notes that the mint has signed for our seed (NUT-13, NUT-09)
-// and that nobody has spent (NUT-07), so that a lost file costs what is locked to
-// payments at that moment and no more. In a new file tokens that were taken out
-// and that nobody has redeemed come back too. It may be called again at any time.
-// ErrRestoreLimit: the mint has more than one call takes; what was found is kept.
-// A slow mint takes minutes: tell, which may be nil, hears after each answer how
-// many numbers were asked for, and what has been found.
+// Restore finds the unspent notes (NUT-07) that the mint has signed for our seed
+// (NUT-13, NUT-09). So the loss of the wallet's file costs only the notes that are
+// locked in payments at that moment. In a new file, exported tokens that were not
+// redeemed come back too. Restore may be repeated at any time. ErrRestoreLimit
+// means that the mint has more notes than one call handles; those found are kept.
+// With a slow mint it takes minutes: after each answer it calls tell, unless that
+// is nil, with the count of queried numbers and the results so far.
 func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)) (r Restored, err error) {
 	list, err := w.keys(ctx, 0)
 	if err != nil {
@@ -51,15 +51,15 @@ func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)
 	return search.found, nil
 }
 
-// restoring is how far one search has come.
+// restoring is the progress of one search.
 type restoring struct {
-	tell  func(asked int64, r Restored) // nil if nobody listens
-	asked int64                         // for how many numbers
-	left  int                           // how many more the file need not know of
+	tell  func(asked int64, r Restored) // may be nil
+	asked int64                         // count of queried numbers
+	left  int                           // how many further numbers may be queried beyond those that the file knows
 	found Restored
 }
 
-// restoreKeyset looks for the notes of one keyset, of whose numbers the file has
+// restoreKeyset searches for the notes of one keyset, of whose numbers the file has
 // used some, until gap batches in a row are empty.
 func (w *Wallet) restoreKeyset(ctx context.Context, k *keyset, used int64, gap int, s *restoring) error {
 	empty := 0
@@ -88,12 +88,11 @@ func (w *Wallet) restoreKeyset(ctx context.Context, k *keyset, used int64, gap i
 	})
 }
 
-// searchFirst looks for the notes of a keyset before this file first makes some.
-// The seed may have been used elsewhere, by a file that is lost or by another
-// wallet with the same words: a number that made a note makes no second one, and
-// what the mint says of the first would be taken for the answer to our request.
-// Every wallet's first numbers make notes of its own, so where they have made none
-// the seed is new.
+// searchFirst searches for notes of a keyset before this file makes its first ones.
+// The seed may have been used before, by a lost file or by another wallet with the
+// same words. A number can make a note only once, so the mint's answer about the
+// old note would be mistaken for the answer to our request. Every wallet starts
+// with the first numbers, so if these have made no notes, the seed is new.
 func (w *Wallet) searchFirst(ctx context.Context, k *keyset) error {
 	var searched bool
 	err := w.db.View(ctx, func(tx *sqlite.Tx) error {
@@ -114,8 +113,8 @@ func (w *Wallet) searchFirst(ctx context.Context, k *keyset) error {
 	return wrap("search for notes of before", err)
 }
 
-// restoreBatch looks for the notes of some numbers, and keeps those that are good
-// in the transaction that moves the keyset's next number behind them.
+// restoreBatch searches for the notes of a batch of numbers. It stores the good
+// ones in the transaction that advances the keyset's next number.
 func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *Restored) (found bool, err error) {
 	outputs := make([]output, restoreBatch)
 	for i := range outputs {
@@ -123,7 +122,7 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 		if err != nil {
 			return false, err
 		}
-		if outputs[i], err = newOutput(1, k.id, secret, factor); err != nil { // the mint says the amount
+		if outputs[i], err = newOutput(1, k.id, secret, factor); err != nil { // the mint fills in the amount
 			return false, err
 		}
 	}
@@ -172,7 +171,7 @@ func (w *Wallet) restoreBatch(ctx context.Context, k *keyset, first uint32, r *R
 	return true, w.keepRestored(ctx, k, last, unspent, r)
 }
 
-// usedNumbers are the next numbers of the keysets that the file knows of.
+// usedNumbers returns the next number of each keyset in the file.
 func (w *Wallet) usedNumbers(ctx context.Context) (next map[string]int64, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		next = map[string]int64{}
@@ -195,9 +194,9 @@ func (w *Wallet) usedNumbers(ctx context.Context) (next map[string]int64, err er
 	return next, err
 }
 
-// keepRestored makes the notes ours, but for those that the file knows of: they
-// are where it says. The numbers behind the last one may have been used for notes
-// that were locked, so a batch of them is left out.
+// keepRestored adds the notes to the wallet, except those that the file knows,
+// whose state stays. Numbers after the last one may have been used for locked
+// notes, so a batch of them is skipped.
 func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes []note, r *Restored) error {
 	var fresh []note
 	err := w.db.Update(ctx, func(tx *sqlite.Tx) error {
@@ -212,7 +211,7 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 		}
 		fresh = slices.DeleteFunc(notes, func(n note) bool { return known[n.Secret] })
 
-		// The mint names the amounts, and signs any that costs it nothing.
+		// The mint names the amounts and could claim any.
 		free, err := sumNotes(tx, "free")
 		if err == nil && free+total(fresh) > maxSats {
 			err = fmt.Errorf("%w: it says that it owes us more than %d sats", ErrMint, int64(maxSats))
@@ -229,8 +228,8 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 	return err
 }
 
-// knownSecrets tells which of the notes are in the file, as ours or as what a
-// request of ours made: for a payee, say, or for a token.
+// knownSecrets returns which of the notes the file knows, as our own or as outputs
+// of our requests, for example for a payee or a token.
 func knownSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
 	secrets := make([]string, len(notes))
 	for i, n := range notes {

@@ -1,8 +1,8 @@
 package cashu
 
-// schema of the wallet's file. Times are milliseconds since 1970. A note is a
-// row from the moment it is ours and is never removed; an op is what is asked
-// of the mint, with all that is needed to ask it again.
+// schema of the wallet's file. Times are milliseconds since 1970. A note has a row
+// from the moment when it is ours, and is never removed. An op is a request to the
+// mint, with everything needed to repeat it.
 const schema = `
 CREATE TABLE wallet (
   one  INTEGER PRIMARY KEY CHECK (one = 1),
@@ -98,9 +98,9 @@ CREATE TABLE payments (
 CREATE INDEX payments_open ON payments (state) WHERE state IN ('locking', 'sent', 'refunding');
 `
 
-// schemaMelts lets the wallet pay Lightning invoices through the mint. The table
-// of ops is written anew for its two new kinds: split makes notes of the sum that
-// the mint asks for, melt gives them to it.
+// schemaMelts lets the wallet pay Lightning invoices through the mint. It rewrites
+// the table of ops for two new kinds: split makes notes of exactly the needed sum,
+// melt gives them to the mint.
 const schemaMelts = `
 PRAGMA defer_foreign_keys = ON;
 CREATE TABLE ops_before AS SELECT * FROM ops;
@@ -143,13 +143,13 @@ CREATE TABLE melts (
 ) STRICT, WITHOUT ROWID;
 `
 
-// schemaTopups keeps until when an invoice of the mint's may be paid: so long it
-// takes room. One that is open from before takes it while it is looked at.
+// schemaTopups stores until when an invoice of the mint can be paid: until then it
+// counts towards MaxMsats. Older open ones count as long as they are polled.
 const schemaTopups = `
 ALTER TABLE ops ADD COLUMN until_ms INTEGER NOT NULL DEFAULT 0; -- of a topup; 0: not known
 `
 
-// schemaSearched keeps of which keysets the mint was asked for notes of before.
+// schemaSearched stores for which keysets the mint was asked for earlier notes.
 const schemaSearched = `
 ALTER TABLE counters ADD COLUMN searched INTEGER NOT NULL DEFAULT 1 CHECK (searched IN (0, 1)); -- 0: not to its end
 `

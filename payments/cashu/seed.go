@@ -19,24 +19,24 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Seed is the secret that all keys, secrets and blinding factors of a wallet
-// come from (NUT-13: 64 bytes, which BIP-39 makes of words).
+// Seed is the secret from which all keys, secrets and blinding factors of a wallet
+// are derived (NUT-13: 64 bytes, which BIP-39 derives from words).
 type Seed struct {
-	// A function prints as an address, also where fmt reaches a copy of the Seed
-	// inside another struct; so seeds are compared by their Text.
+	// secret is a function because functions print as addresses, even where fmt
+	// reaches a copy of the Seed inside another struct. Compare seeds by their
+	// Text.
 	secret func() seedSecret
 }
 
 type seedSecret struct {
 	bytes [64]byte
-	words string // that it was made of, apart by single spaces; empty for hex digits
+	words string // its source, separated by single spaces; "" for hex digits
 }
 
 func newSecret(s seedSecret) Seed { return Seed{func() seedSecret { return s }} }
 
-// ParseSeed reads 12 to 24 words, in any case and however they are apart, or 128
-// hex digits, as the files of older wallets have them. Its error does not repeat
-// them.
+// ParseSeed parses 12 to 24 words, in any case and with any spacing, or 128 hex
+// digits, the format of older wallet files. Its errors do not repeat the input.
 func ParseSeed(text string) (s Seed, err error) {
 	if words := strings.Fields(strings.ToLower(text)); len(words) > 1 {
 		return parseWords(words)
@@ -48,10 +48,10 @@ func ParseSeed(text string) (s Seed, err error) {
 	return newSecret(seedSecret{bytes: [64]byte(b)}), nil
 }
 
-// Words are what other wallets restore from; empty if the seed was made without.
+// Words are the words for restoring the seed in other wallets; "" if it has none.
 func (s Seed) Words() string { return s.secret().words }
 
-// Text is the seed for its file: its words, or hex digits where it has none.
+// Text is the seed as stored in its file: its words, or hex digits if it has none.
 func (s Seed) Text() string {
 	secret := s.secret()
 	if secret.words != "" {
@@ -63,10 +63,10 @@ func (s Seed) Text() string {
 // String and LogValue keep the secret out of logs.
 func (Seed) String() string { return "[seed]" }
 
-// LogValue is for slog what String is for fmt.
+// LogValue does for slog what String does for fmt.
 func (s Seed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// key derives a private key for a use.
+// key derives a private key for a purpose.
 func (s Seed) key(use string, salt []byte) *btcec.PrivateKey {
 	secret := s.secret()
 	mac := hmac.New(sha256.New, secret.bytes[:])
@@ -76,11 +76,10 @@ func (s Seed) key(use string, salt []byte) *btcec.PrivateKey {
 	return key
 }
 
-// nodeKey names the wallet: invoices are signed, notes locked and messages
-// sealed with it.
+// nodeKey identifies the wallet: it signs invoices, locks notes and seals messages.
 func (s Seed) nodeKey() *btcec.PrivateKey { return s.key("node", nil) }
 
-// refundKey takes the notes of one payment back.
+// refundKey takes back the notes of one payment.
 func (s Seed) refundKey(h payments.Hash) *btcec.PrivateKey { return s.key("refund", h[:]) }
 
 // Parts of NUT-13's path m/129372'/0'/keyset'/counter'/part.
@@ -90,8 +89,8 @@ const (
 	blindingPart = 1
 )
 
-// derive is NUT-13, in the version of the keyset's id: the secret and the blinding factor with that number. The
-// secret is the nonce where the note is locked.
+// derive returns the secret and the blinding factor with a number as in NUT-13, in
+// the version of the keyset's id. If the note is locked, the secret is the nonce.
 func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.ModNScalar, err error) {
 	id, err := hex.DecodeString(keysetID)
 	if err != nil || !knownID(keysetID) || counter >= hdkeychain.HardenedKeyStart {
@@ -129,8 +128,7 @@ func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.M
 	return hex.EncodeToString(parts[0].Serialize()), &parts[1].Key, nil
 }
 
-// deriveHMAC is NUT-13's derivation for keysets whose ids are too long for a
-// number of BIP-32.
+// deriveHMAC is NUT-13's derivation for keyset ids that are too long for BIP-32.
 func (s Seed) deriveHMAC(id []byte, counter uint32) (secret string, r *btcec.ModNScalar) {
 	seed := s.secret()
 	part := func(kind byte) []byte {
@@ -142,17 +140,17 @@ func (s Seed) deriveHMAC(id []byte, counter uint32) (secret string, r *btcec.Mod
 		return mac.Sum(nil)
 	}
 	r = new(btcec.ModNScalar)
-	r.SetByteSlice(part(blindingPart)) // modulo the order; zero has no chance
+	r.SetByteSlice(part(blindingPart)) // modulo the order; zero is practically impossible
 	return hex.EncodeToString(part(secretPart)), r
 }
 
-// ErrSeed: neither words nor hex digits of a seed.
+// ErrSeed: the text is neither the words nor the hex digits of a seed.
 var ErrSeed = errors.New("cashu: not a seed: 12 words of BIP-39, or 128 hex digits")
 
-// entropyBits makes 12 words, as other wallets' are.
+// entropyBits gives 12 words, as in other wallets.
 const entropyBits = 128
 
-// NewSeed makes a seed of 12 words.
+// NewSeed returns a new seed of 12 words.
 func NewSeed() (Seed, error) {
 	entropy, err := bip39.NewEntropy(entropyBits)
 	if err != nil {
@@ -165,8 +163,8 @@ func NewSeed() (Seed, error) {
 	return parseWords(strings.Fields(words))
 }
 
-// parseWords is BIP-39 with the English list and no passphrase: what wallets of
-// NUT-13 use. Its errors count words and repeat none.
+// parseWords derives a seed as in BIP-39 with the English list and no passphrase,
+// like other wallets with NUT-13. Its errors count words and repeat none.
 func parseWords(words []string) (s Seed, err error) {
 	for i, word := range words {
 		if _, ok := bip39.ReverseWordMap[word]; !ok {

@@ -11,16 +11,16 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// engine is what Serve's one goroutine remembers between rounds. Losing it
-// costs a question or a message more.
+// engine is the state of Serve's goroutine between rounds. Losing it costs at most
+// one more request or message.
 type engine struct {
 	*Wallet
 	next  map[payments.Hash]*pace // by payment
 	retry map[int64]*pace         // by op
-	waits map[int64]bool          // arrivals that there was no room for
+	waits map[int64]bool          // arrivals that wait for room under MaxMsats
 }
 
-// pace is when something is done next.
+// pace says when to act next.
 type pace struct {
 	look, send time.Time
 	wait       time.Duration
@@ -28,11 +28,11 @@ type pace struct {
 
 const (
 	resend  = time.Minute      // between two messages of one payment
-	slowest = 15 * time.Second // between two looks at one payment
+	slowest = 15 * time.Second // between two checks of one payment
 )
 
-// Serve receives payments and does what the methods began, until ctx ends; it
-// returns nil then. It is called once.
+// Serve receives payments and carries out what the methods started. It returns nil
+// when ctx ends. It must be called only once.
 func (w *Wallet) Serve(ctx context.Context) error {
 	defer close(w.ended)
 
@@ -66,8 +66,8 @@ func (w *Wallet) Serve(ctx context.Context) error {
 	}
 }
 
-// round does what there is to do. An error is logged and the thing tried again
-// in another round.
+// round does all the work that is due. An error is logged, and the work is tried
+// again in a later round.
 func (e *engine) round(ctx context.Context) {
 	var ops []op
 	var arrivals []arrival
@@ -107,14 +107,14 @@ func (e *engine) round(ctx context.Context) {
 	}
 }
 
-// complain logs what goes wrong, except our own end.
+// complain logs errors, except at our own end.
 func (e *engine) complain(ctx context.Context, doing string, err error) {
 	if err != nil && ctx.Err() == nil {
 		e.cfg.Log.Warn(doing, "mint", e.cfg.Mint, "err", err)
 	}
 }
 
-// due holds an op back that went wrong a moment ago.
+// due reports whether an op may be tried again after its last failure.
 func (e *engine) due(id int64) bool {
 	p := e.retry[id]
 	return p == nil || !time.Now().Before(p.look)
@@ -136,7 +136,7 @@ func (e *engine) paced(ctx context.Context, o op, err error) {
 	p.look = time.Now().Add(p.wait)
 }
 
-// endExpired ends an expired invoice, so that its watchers are told.
+// endExpired ends an expired invoice, so that its watchers are notified.
 func (e *engine) endExpired(ctx context.Context, row invoiceRow) error {
 	if !e.over(row, time.Now()) {
 		return nil
@@ -148,7 +148,8 @@ func (e *engine) endExpired(ctx context.Context, row invoiceRow) error {
 	return err
 }
 
-// keysetsOf lists the mint's keys, and asks it again if the notes are of others.
+// keysetsOf returns the mint's keysets, and refreshes them if a note has another
+// one.
 func (e *engine) keysetsOf(ctx context.Context, notes []note) (map[string]*keyset, error) {
 	list, err := e.keys(ctx, keysRefresh)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// openStore opens or creates the file and checks that it belongs to this mint
-// and this seed: notes of others would be unspendable. A file that nothing was
-// done with takes another seed.
+// openStore opens or creates the file and checks that it belongs to this mint and
+// seed, because the notes of another seed would be unspendable. An unused file is
+// reassigned to the given seed.
 func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error) {
 	db, err := sqlite.Open(ctx, cfg.Path, sqlite.Options{Migrations: []string{schema, schemaMelts, schemaTopups, schemaSearched}, ExclusiveLock: true, ReadOnly: cfg.ReadOnly, Logger: cfg.Log})
 	if err != nil {
@@ -48,8 +48,8 @@ func openStore(ctx context.Context, cfg Config, node string) (*sqlite.DB, error)
 	return db, nil
 }
 
-// forgetUnused makes room for another seed where the file's own has neither notes
-// nor anything that may become some.
+// forgetUnused makes an unused file available for another seed: it must have
+// neither notes nor requests.
 func forgetUnused(tx *sqlite.Tx, mint, node string) error {
 	res, err := tx.Exec(`DELETE FROM wallet WHERE mint = ? AND node <> ? AND NOT EXISTS (SELECT 1 FROM ops) AND NOT EXISTS (SELECT 1 FROM notes)
 		AND NOT EXISTS (SELECT 1 FROM invoices) AND NOT EXISTS (SELECT 1 FROM payments) AND NOT EXISTS (SELECT 1 FROM melts)`, mint, node)
@@ -59,7 +59,7 @@ func forgetUnused(tx *sqlite.Tx, mint, node string) error {
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
 		return err
 	}
-	_, err = tx.Exec(`DELETE FROM counters`) // the numbers are each seed's own
+	_, err = tx.Exec(`DELETE FROM counters`) // the numbers belong to the old seed
 	return err
 }
 
@@ -72,13 +72,13 @@ func fromMillis(ms sql.NullInt64) time.Time {
 	return time.UnixMilli(ms.Int64).UTC()
 }
 
-// text writes a column that is JSON: only our own structs go into it.
+// text encodes a JSON column; it is only used with our own structs.
 func text(v any) (string, error) {
 	doc, err := json.Marshal(v)
 	return string(doc), err
 }
 
-// jsonColumn scans a column that text wrote.
+// jsonColumn scans a column written by text.
 type jsonColumn struct{ to any }
 
 func (c jsonColumn) Scan(v any) error {
@@ -121,7 +121,7 @@ func nextCounter(tx *sqlite.Tx, keyset string, n int) (uint32, error) {
 	return uint32(next - int64(n)), nil
 }
 
-// insertNotes makes notes ours. One that is there already stays as it is.
+// insertNotes adds notes to the wallet. Existing ones are not changed.
 func insertNotes(tx *sqlite.Tx, notes []note) error {
 	for _, n := range notes {
 		doc, err := text(n)
@@ -136,7 +136,7 @@ func insertNotes(tx *sqlite.Tx, notes []note) error {
 	return nil
 }
 
-// freeNotes lists what can be spent, largest first.
+// freeNotes lists the spendable notes, the largest first.
 func freeNotes(tx *sqlite.Tx) (list []note, err error) {
 	rows, err := tx.Query(`SELECT note FROM notes WHERE state = 'free' ORDER BY sats DESC, secret`)
 	if err != nil {
@@ -153,23 +153,23 @@ func freeNotes(tx *sqlite.Tx) (list []note, err error) {
 	return list, rows.Err()
 }
 
-// sumNotes adds up our notes of a state, in sats.
+// sumNotes adds up our notes in a state, in sats.
 func sumNotes(tx *sqlite.Tx, state string) (sats int64, err error) {
 	err = tx.QueryRow(`SELECT COALESCE(SUM(sats), 0) FROM notes WHERE state = ?`, state).Scan(&sats)
 	return sats, err
 }
 
-// op is one request that moves notes.
+// op is a request to the mint that moves notes.
 type op struct {
 	id       int64
 	kind     string
-	hash     payments.Hash // zero where it is no payment's
+	hash     payments.Hash // zero if it does not belong to a payment
 	quote    string
 	inputs   []note
 	outputs  []output
 	unsureMS int64
-	at       time.Time // when it was begun
-	until    time.Time // written only: when a topup can no longer be paid
+	at       time.Time // time of its creation
+	until    time.Time // only for writing: when a topup can no longer be paid
 }
 
 // insertOp commits to a request and reserves those of its inputs that are ours.
@@ -202,7 +202,7 @@ func insertOp(tx *sqlite.Tx, o op) error {
 	return nil
 }
 
-// openOps lists what is not known to have ended, oldest first.
+// openOps lists the ops that have not ended, the oldest first.
 func openOps(tx *sqlite.Tx) (list []op, err error) {
 	rows, err := tx.Query(`SELECT id, kind, payment_hash, quote, inputs, outputs, unsure_ms, at_ms FROM ops WHERE state = 'open' ORDER BY id`)
 	if err != nil {
@@ -221,8 +221,8 @@ func openOps(tx *sqlite.Tx) (list []op, err error) {
 	return list, rows.Err()
 }
 
-// endOp closes the op and what it reserved: notesState is spent, or free where
-// the mint refused.
+// endOp ends an op and sets the state of its inputs: spent, or free if the mint
+// refused.
 func endOp(tx *sqlite.Tx, o op, state, notesState, failure string) error {
 	if _, err := tx.Exec(`UPDATE ops SET state = ?, failure = ?, unsure_ms = 0 WHERE id = ?`, state, failure, o.id); err != nil {
 		return fmt.Errorf("end %s: %w", o.kind, err)

@@ -19,7 +19,7 @@ type invoiceRow struct {
 	descriptionHash hashing.Digest
 	expirySeconds   int64
 	hold            bool
-	preimage        payments.Preimage // zero while it is not known here
+	preimage        payments.Preimage // zero while it is unknown
 	state           string
 	expiresAt       time.Time
 	notes           []note
@@ -27,7 +27,7 @@ type invoiceRow struct {
 	settledAt       time.Time
 }
 
-// States of an invoice beyond those of package payments.
+// Further states of an invoice besides those of package payments.
 const stateClaiming = "claiming"
 
 func insertInvoice(tx *sqlite.Tx, r invoiceRow) error {
@@ -46,7 +46,7 @@ func insertInvoice(tx *sqlite.Tx, r invoiceRow) error {
 
 const invoiceColumns = `SELECT payment_hash, bolt11, amount_msats, description_hash, expiry_s, hold, preimage, state, expires_ms, notes, locked_ms, settled_ms FROM invoices `
 
-// scanner is a row, or rows at one.
+// scanner is a row, or the current row of a result.
 type scanner interface{ Scan(dest ...any) error }
 
 func scanInvoice(row scanner) (r invoiceRow, err error) {
@@ -57,7 +57,7 @@ func scanInvoice(row scanner) (r invoiceRow, err error) {
 	return r, err
 }
 
-// selectInvoice returns payments.ErrNotFound for one that was never made.
+// selectInvoice returns payments.ErrNotFound for an unknown invoice.
 func selectInvoice(tx *sqlite.Tx, hash payments.Hash) (invoiceRow, error) {
 	r, err := scanInvoice(tx.QueryRow(invoiceColumns+`WHERE payment_hash = ?`, hash[:]))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -66,7 +66,7 @@ func selectInvoice(tx *sqlite.Tx, hash payments.Hash) (invoiceRow, error) {
 	return r, err
 }
 
-// unfinishedInvoices lists those that time or the mint may change.
+// unfinishedInvoices lists the invoices that have not ended.
 func unfinishedInvoices(tx *sqlite.Tx) (list []invoiceRow, err error) {
 	rows, err := tx.Query(invoiceColumns + `WHERE state IN ('open', 'held', 'claiming')`)
 	if err != nil {
@@ -108,9 +108,10 @@ func cancelInvoice(tx *sqlite.Tx, hash payments.Hash, why string) error {
 	return err
 }
 
-// Bounds of the messages that are kept for one invoice. While the mint's keys
-// are not known, notes that anybody makes up look like any others; those that it
-// has signed, and that are locked for the invoice, cost what they are worth.
+// Bounds of the messages stored for one invoice. While the mint's keys are unknown,
+// invented notes cannot be told from real ones; once they are known, only notes
+// count that the mint signed and that are locked for the invoice, which cost the
+// sender money.
 const (
 	maxUnproven = 8
 	maxArrivals = 16
@@ -122,8 +123,8 @@ type arrival struct {
 	notes []note
 }
 
-// insertArrival keeps a message once; false if it is known, or there
-// are most already.
+// insertArrival stores a message once. It returns false if the message is known or
+// there are most messages already.
 func insertArrival(tx *sqlite.Tx, hash payments.Hash, notes []note, most int) (bool, error) {
 	doc, err := text(notes)
 	if err != nil {
@@ -156,8 +157,8 @@ func newArrivals(tx *sqlite.Tx) (list []arrival, err error) {
 	return list, rows.Err()
 }
 
-// endArrival keeps of a message that it was here: its notes are the invoice's now,
-// or nobody's.
+// endArrival keeps only the fact that a message arrived: its notes now belong to
+// the invoice, or are ignored.
 func endArrival(tx *sqlite.Tx, id int64, state string) error {
 	_, err := tx.Exec(`UPDATE arrivals SET state = ?, notes = '[]' WHERE id = ?`, state, id)
 	return err

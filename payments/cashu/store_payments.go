@@ -10,7 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// States of a payment as they are stored; the last two are final.
+// Stored states of a payment; the last two are final.
 const (
 	payLocking   = "locking"
 	paySent      = "sent"
@@ -26,15 +26,15 @@ type paymentRow struct {
 	amountMsats int64
 	feeMsats    int64
 	payee       string // compressed key in hex
-	notes       []note // locked; none before state sent
+	notes       []note // locked; none before the state sent
 	lockedUntil time.Time
 	preimage    payments.Preimage
 	failure     string
 	warning     string
 }
 
-// insertPayment begins a payment. One that failed before any note was locked
-// is begun anew.
+// insertPayment starts a payment, or restarts one that failed before any note was
+// locked.
 func insertPayment(tx *sqlite.Tx, r paymentRow) error {
 	_, err := tx.Exec(`INSERT INTO payments (payment_hash, bolt11, state, amount_msats, fee_msats, payee, locked_s) VALUES (?, ?, 'locking', ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET state = 'locking', fee_msats = excluded.fee_msats, locked_s = excluded.locked_s, failure = ''`,
@@ -55,7 +55,7 @@ func scanPayment(row scanner) (r paymentRow, err error) {
 	return r, err
 }
 
-// selectPayment returns payments.ErrNotFound for one that was never begun.
+// selectPayment returns payments.ErrNotFound for an unknown payment.
 func selectPayment(tx *sqlite.Tx, hash payments.Hash) (paymentRow, error) {
 	r, err := scanPayment(tx.QueryRow(paymentColumns+`WHERE payment_hash = ?`, hash[:]))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -64,7 +64,8 @@ func selectPayment(tx *sqlite.Tx, hash payments.Hash) (paymentRow, error) {
 	return r, err
 }
 
-// sentPayments lists those that wait for the payee or for the lock's end.
+// sentPayments lists the payments that wait for the payee or for the end of the
+// lock.
 func sentPayments(tx *sqlite.Tx) (list []paymentRow, err error) {
 	rows, err := tx.Query(paymentColumns + `WHERE state = 'sent'`)
 	if err != nil {
@@ -81,7 +82,7 @@ func sentPayments(tx *sqlite.Tx) (list []paymentRow, err error) {
 	return list, rows.Err()
 }
 
-// markSent keeps the locked notes: from now on they are the payee's, or ours
+// markSent stores the locked notes: from now on the payee may take them, and we may
 // again after the lock.
 func markSent(tx *sqlite.Tx, hash payments.Hash, notes []note) error {
 	doc, err := text(notes)
@@ -97,7 +98,7 @@ func markRefunding(tx *sqlite.Tx, hash payments.Hash) error {
 	return err
 }
 
-// markBack undoes markRefunding: the notes are not to be had back yet.
+// markBack undoes markRefunding if the notes cannot be taken back yet.
 func markBack(tx *sqlite.Tx, hash payments.Hash, warning string) error {
 	_, err := tx.Exec(`UPDATE payments SET state = 'sent', warning = ? WHERE payment_hash = ? AND state = 'refunding'`, warning, hash[:])
 	return err
@@ -114,7 +115,7 @@ func markSucceeded(tx *sqlite.Tx, p payments.Preimage) error {
 	return err
 }
 
-// markFailed ends a payment; feeMsats is what the mint took for it.
+// markFailed ends a payment; feeMsats is the mint's fee.
 func markFailed(tx *sqlite.Tx, hash payments.Hash, feeMsats int64, why string) error {
 	_, err := tx.Exec(`UPDATE payments SET state = 'failed', fee_msats = ?, failure = ?, warning = '' WHERE payment_hash = ? AND state <> 'succeeded'`, feeMsats, why, hash[:])
 	return err

@@ -12,14 +12,14 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// Topup is an invoice of the mint's: who pays it fills the wallet.
+// Topup is an invoice of the mint: its payment fills the wallet.
 type Topup struct {
-	Quote   string    // the mint's name for it
+	Quote   string    // the mint's id of the quote
 	Invoice string    // BOLT 11, of the mint's own Lightning node
-	Until   time.Time // when it ends; zero if the mint does not say
+	Until   time.Time // when it expires; zero if the mint does not say
 }
 
-// quoteAnswer is NUT-04's.
+// quoteAnswer is the answer of NUT-04.
 type quoteAnswer struct {
 	Quote   string `json:"quote"`
 	Request string `json:"request"`
@@ -27,12 +27,12 @@ type quoteAnswer struct {
 	Expiry  int64  `json:"expiry"`
 }
 
-// topupKept is how long an invoice of the mint's that nobody pays is looked at.
+// topupKept is how long an unpaid invoice of the mint is polled.
 const topupKept = 7 * 24 * time.Hour
 
-// Topup asks the mint for an invoice over so many sats. Once it is paid, Serve
-// fetches the notes, also after a restart. Until it has lapsed it takes room
-// under MaxMsats, paid or not.
+// Topup asks the mint for an invoice over an amount. Once it is paid, Serve fetches
+// the notes, also after a restart. Until it expires it counts towards MaxMsats,
+// paid or not.
 func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	if sats < 1 || sats > maxSats {
 		return t, fmt.Errorf("top up: %w: %d sats", payments.ErrAmount, sats)
@@ -58,7 +58,7 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	}
 
 	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
-		// Another one may have been begun while the mint was asked.
+		// Another top-up may have started while the mint was asked.
 		if err := w.room(tx, sats*1000); err != nil {
 			return err
 		}
@@ -79,8 +79,8 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	return t, nil
 }
 
-// until is when the mint's invoice can no longer be paid, the later of what the
-// mint and the invoice itself say; zero if neither does.
+// until is when the mint's invoice can no longer be paid: the later one of the
+// mint's and the invoice's own expiry; zero if there is neither.
 func (a quoteAnswer) until() (end time.Time) {
 	if a.Expiry > 0 {
 		end = time.Unix(a.Expiry, 0)
@@ -91,8 +91,8 @@ func (a quoteAnswer) until() (end time.Time) {
 	return end
 }
 
-// AwaitTopup waits until the notes are here. An error other than that of ctx
-// says that they will not come.
+// AwaitTopup waits until the notes are in the wallet. An error other than that of
+// ctx means that they will not come.
 func (w *Wallet) AwaitTopup(ctx context.Context, t Topup) error {
 	err := w.await(ctx, func() (done bool, err error) {
 		err = w.db.View(ctx, func(tx *sqlite.Tx) error {
@@ -111,7 +111,7 @@ func (w *Wallet) AwaitTopup(ctx context.Context, t Topup) error {
 	return wrap("await top-up", err)
 }
 
-// paid asks whether the mint's invoice was paid, so that the notes can be had.
+// paid asks whether the mint's invoice was paid, so that the notes can be fetched.
 func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
 	var answer quoteAnswer
 	if err := e.mint.ask(ctx, http.MethodGet, "/v1/mint/quote/bolt11/"+url.PathEscape(o.quote), nil, &answer); err != nil {
@@ -122,7 +122,7 @@ func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
 	case "PAID":
 		return true, nil
 	case "ISSUED":
-		// Ours, and the answer was lost; or the mint lies.
+		// The mint has issued our notes and its answer was lost, or it lies.
 		done, err := e.looked(ctx, o, fmt.Errorf("%w: it says that it has issued notes that it did not sign", ErrMint))
 		if err == nil && !done {
 			err = ErrMint
@@ -138,7 +138,7 @@ func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
 	return false, fmt.Errorf("%w: a quote that is %q", ErrMint, printable(answer.State))
 }
 
-// invoiceText is a text without spaces, as invoices are, in full.
+// invoiceText returns s if it has only visible characters, as invoices do; else "".
 func invoiceText(s string) string {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] >= 0x7f {

@@ -16,52 +16,53 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Config says which mint to use and where the wallet is kept. Mint, Seed, Path,
-// Relays and Messages are needed; the rest may be left zero.
+// Config configures a [Wallet]. Mint, Seed, Path, Relays and Messages are required.
 type Config struct {
-	Mint string // as payments.CashuNetwork has it: mint.example.com
+	Mint string // in the form of payments.CashuNetwork: mint.example.com
 	Seed Seed
-	Path string // of the SQLite file; one for each mint and seed
+	Path string // of the SQLite file; each mint and seed needs its own
 
-	// Relays are those that Messages listens on and sends to. Invoices name
-	// them; an invoice that names none of them cannot be paid.
+	// Relays are the relays that Messages uses. Invoices list them; an invoice that
+	// lists none of them cannot be paid.
 	Relays   []string
 	Messages MessageTransport
 
-	// Lock is for how long a payer must lock the notes of our invoices: a held
-	// payment that is not settled goes back after it, and not before. 0 means
-	// one hour; payers lock none for more than a day.
+	// Lock is how long payers must lock the notes for our invoices: a held payment
+	// that is not settled goes back after that time, and not before. 0 means one
+	// hour. Payers accept no more than a day.
 	Lock time.Duration
 
-	// MaxMsats bounds what may be at the mint: it is the mint's promise and no
-	// more. Payments that would bring more wait until there is room, or until
-	// their lock ends. 0 means no bound.
+	// MaxMsats bounds the money at the mint, which is only the mint's promise. A
+	// payment that would exceed it waits until there is room or its lock ends. 0
+	// means no bound.
 	MaxMsats int64
 
-	// Poll is how often the mint is asked about a payment that was just sent;
-	// the older it is, the seldomer. 0 means one second.
+	// Poll is the interval for asking the mint about a new payment; it grows with
+	// the age of the payment. 0 means one second.
 	Poll time.Duration
 
-	// CallTimeout bounds each question to the mint. 0 means 30 s.
+	// CallTimeout bounds each request to the mint. 0 means 30 s.
 	CallTimeout time.Duration
 
-	// RestoreMost bounds how many numbers that the file does not know of one
-	// Restore asks for, of all keysets: a mint can say that it has signed every
+	// RestoreMost bounds the numbers, unknown to the file, that one Restore asks
+	// for in all keysets together, because a mint can claim to have signed every
 	// one. 0 means 200,000, the notes of about 10,000 payments.
 	RestoreMost int
 
-	// ReadOnly is for looking while another process has the wallet open: what
-	// changes something is refused, and Serve is not called.
+	// ReadOnly is for reading while another process has the wallet open. All
+	// changes are refused, and Serve must not be called.
 	ReadOnly bool
 
-	// Transport carries the questions. Nil means http.DefaultTransport.
+	// Transport sends the requests. Nil means http.DefaultTransport.
 	Transport http.RoundTripper
 
-	// Log receives what the mint and payers do wrong. Nil discards it.
+	// Log receives faults of the mint and of payers. If it is nil, nothing is
+	// logged.
 	Log *slog.Logger
 }
 
-// maxLock is the longest lock that a payer accepts: so long its money may be away.
+// maxLock is the longest lock that a payer accepts, since its money is unavailable
+// that long.
 const maxLock = 24 * time.Hour
 
 func (c *Config) setDefaults() {
@@ -82,27 +83,27 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Wallet is a wallet backend on one mint. Its methods may be called from many
-// goroutines; what they begin is done by Serve.
+// Wallet is a wallet backend on one mint. It is safe for concurrent use;
+// [Wallet.Serve] carries out what the methods start.
 type Wallet struct {
 	cfg     Config
 	network payments.Network
 	key     *btcec.PrivateKey
-	node    string // its public key, compressed, in hex
+	node    string // the wallet's public key, compressed, in hex
 	db      *sqlite.DB
 	mint    *mint
 
-	kick  chan struct{} // capacity 1: there is something to do
+	kick  chan struct{} // capacity 1: there is work to do
 	ended chan struct{} // closed when Serve returns
 
 	mu       sync.Mutex
-	keysets  map[string]*keyset // as the mint last listed them; nil before
-	asked    time.Time          // when it was asked for them
-	changed  chan struct{}      // closed and replaced when something changed
+	keysets  map[string]*keyset // latest list of the mint; nil before the first
+	asked    time.Time          // when it was fetched
+	changed  chan struct{}      // closed and replaced at every change
 	watchers map[chan payments.Hash]struct{}
 }
 
-// Open opens or creates the wallet's file. It asks the mint nothing.
+// Open opens or creates the wallet's file. It does not contact the mint.
 func Open(ctx context.Context, cfg Config) (*Wallet, error) {
 	cfg.setDefaults()
 	network, err := payments.CashuNetwork(cfg.Mint)
@@ -135,13 +136,12 @@ func Open(ctx context.Context, cfg Config) (*Wallet, error) {
 // Close closes the file. Serve must have returned.
 func (w *Wallet) Close() error { return w.db.Close() }
 
-// Node is the wallet's key and its mint.
+// Node returns the wallet's key and its mint.
 func (w *Wallet) Node(context.Context) (payments.Node, error) {
 	return payments.Node{PubKey: w.node, Network: w.network, Alias: "cashu: " + w.cfg.Mint}, nil
 }
 
-// Balance adds up the notes. It says what the mint has promised, not what it
-// can pay.
+// Balance adds up the notes. It shows what the mint promised, not what it can pay.
 func (w *Wallet) Balance(ctx context.Context) (b payments.Balance, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		free, err := sumNotes(tx, "free")
@@ -165,7 +165,7 @@ func (w *Wallet) Balance(ctx context.Context) (b payments.Balance, err error) {
 	return b, nil
 }
 
-// wake lets Serve look at once.
+// wake starts Serve's next round at once.
 func (w *Wallet) wake() {
 	select {
 	case w.kick <- struct{}{}:
@@ -173,8 +173,8 @@ func (w *Wallet) wake() {
 	}
 }
 
-// tell wakes everybody who waits for a change, and hints at an invoice unless
-// the hash is zero.
+// tell notifies everybody who waits for a change, and sends a hint about the
+// invoice unless the hash is zero.
 func (w *Wallet) tell(invoice payments.Hash) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,19 +188,19 @@ func (w *Wallet) tell(invoice payments.Hash) {
 	for c := range w.watchers {
 		select {
 		case c <- invoice:
-		default: // hints may be lost
+		default: // a hint may be lost
 		}
 	}
 }
 
-// change is closed at the next change.
+// change returns a channel that is closed at the next change.
 func (w *Wallet) change() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.changed
 }
 
-// await looks after each change until look says done.
+// await calls look after each change until it reports done.
 func (w *Wallet) await(ctx context.Context, look func() (done bool, err error)) error {
 	for {
 		changed := w.change()
@@ -229,17 +229,16 @@ func (w *Wallet) shared(relays []string) bool {
 	return false
 }
 
-// refused reports an error that is the mint's own no.
+// refused reports whether an error is a refusal by the mint.
 func refused(err error) bool {
 	var m *MintError
 	return errors.As(err, &m)
 }
 
-// room refuses more than may be at the mint: what is there or may come back,
-// what is held, what open top-ups bring once they are paid, and msats more. It
-// binds only in the transaction that writes what takes the room. Invoices that
-// nobody has paid take none: anybody may ask for them, and whoever asked for
-// enough would keep the payers out.
+// room returns an error if msats more would exceed MaxMsats. It counts the notes at
+// the mint and those that may come back, held notes, and open top-ups. It must be
+// called in the transaction that writes what needs the room. Unpaid invoices do not
+// count: anybody may request them, and with enough of them could block real payers.
 func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 	if w.cfg.MaxMsats == 0 {
 		return nil
@@ -253,11 +252,11 @@ func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
 		args  []any
 	}{
 		{&ours, `SELECT COALESCE(SUM(sats), 0) * 1000 FROM notes WHERE state <> 'spent'`, nil},
-		// Locked for a payee, and ours again if it does not take them.
+		// Locked for a payee; ours again if the payee does not take them.
 		{&away, `SELECT COALESCE(SUM(amount_msats + fee_msats), 0) FROM payments WHERE state IN ('sent', 'refunding')`, nil},
 		{&held, `SELECT COALESCE(SUM(json_extract(n.value, '$.amount')), 0) * 1000 FROM invoices, json_each(invoices.notes) AS n
 			WHERE invoices.state IN ('held', 'claiming')`, nil},
-		// The mint may hear of a payment a little later than it was made.
+		// The mint may learn of a payment a little after it was made.
 		{
 			&asked, `SELECT COALESCE(SUM(json_extract(o.value, '$.amount')), 0) * 1000 FROM ops, json_each(ops.outputs) AS o
 			WHERE ops.state = 'open' AND ops.kind = 'topup'
