@@ -82,7 +82,7 @@ func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(j
 	}
 
 	if len(c.pending) >= maxPending {
-		return fmt.Errorf("%w: too many unanswered questions", payments.ErrWalletUnavailable)
+		return fmt.Errorf("%w: too many unanswered requests", payments.ErrWalletUnavailable)
 	}
 	c.pending[p.event.ID] = &pendingCall{method: m, scheme: p.scheme, until: time.Now().Add(keep), deliver: deliver}
 	return nil
@@ -113,7 +113,7 @@ func (c *Client) publish(ctx context.Context, p prepared) error {
 	if err == nil {
 		err = fmt.Errorf("%s refuses: %s", results[0].URL, payments.Printable(results[0].Message, 200))
 	}
-	return fmt.Errorf("%w: no relay took the question: %w", payments.ErrWalletUnavailable, err)
+	return fmt.Errorf("%w: no relay accepted the request: %w", payments.ErrWalletUnavailable, err)
 }
 
 // call asks and waits for the answer. No answer is ErrWalletUnavailable, also
@@ -178,5 +178,5 @@ func (c *Client) answered(ev *nostr.Event) {
 		return
 	}
 
-	c.cfg.Log.Debug("an answer to no open question", "event", ev.ID)
+	c.cfg.Log.Debug("an answer without an open request", "event", ev.ID)
 }

@@ -69,7 +69,7 @@ func (c *channel) open(s Scheme, content string) ([]byte, error) {
 	case s == NIP04 && wellFormed04(content):
 		text, err = nip04.Decrypt(content, c.nip04)
 	default:
-		err = errors.New("not of that scheme's form")
+		err = errors.New("not in the format of that scheme")
 	}
 
 	if err != nil {

@@ -192,7 +192,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 		case <-c.ended:
 			return Info{}, fmt.Errorf("%w: the connection is closed", payments.ErrWalletUnavailable)
 		case <-ctx.Done():
-			return Info{}, fmt.Errorf("%w: no info event of the wallet's came: %w", payments.ErrWalletUnavailable, errors.Join(ctx.Err(), c.relays()))
+			return Info{}, fmt.Errorf("%w: the wallet sent no info event: %w", payments.ErrWalletUnavailable, errors.Join(ctx.Err(), c.relays()))
 		}
 	}
 

@@ -63,7 +63,7 @@ func choose(offered []string) (Scheme, error) {
 			return s, nil
 		}
 	}
-	return "", fmt.Errorf("%w: the wallet offers no encryption of ours", payments.ErrUnsupported)
+	return "", fmt.Errorf("%w: the wallet offers no encryption that is supported here", payments.ErrUnsupported)
 }
 
 func words(s string) ([]string, error) {

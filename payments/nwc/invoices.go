@@ -50,11 +50,11 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	params := invoiceParams{Amount: n.AmountMsats, DescriptionHash: n.DescriptionHash.Hex(), Expiry: int64(n.Expiry / time.Second)}
 	switch {
 	case n.Hold && !info.CanHold():
-		return payments.Invoice{}, fmt.Errorf("%w: it has no hold invoices, so it can be paid beforehand only (prepay)", payments.ErrUnsupported)
+		return payments.Invoice{}, fmt.Errorf("%w: it has no hold invoices, so it can only be paid in advance (prepay)", payments.ErrUnsupported)
 	case n.Hold:
 		method, params.PaymentHash, params.MinCLTV = MakeHoldInvoice, hash.String(), holdBlocks
 	case !info.CanPrepay():
-		return payments.Invoice{}, fmt.Errorf("%w: it takes no preimage of ours", payments.ErrUnsupported)
+		return payments.Invoice{}, fmt.Errorf("%w: it does not accept our preimage", payments.ErrUnsupported)
 	default:
 		params.Preimage = n.Preimage.String()
 	}
@@ -124,7 +124,7 @@ func (c *Client) MakeInvoice(ctx context.Context, in payments.NewInvoice, since 
 
 func (c *Client) makeInvoice(ctx context.Context, in payments.NewInvoice, since time.Time) (payments.Invoice, error) {
 	if in.Hold || !in.PaymentHash.IsZero() || !in.Preimage.IsZero() {
-		return payments.Invoice{}, fmt.Errorf("%w: the wallet is to choose the payment hash, and one is given", payments.ErrBadRequest)
+		return payments.Invoice{}, fmt.Errorf("%w: the wallet chooses the payment hash, so none may be given", payments.ErrBadRequest)
 	}
 	info, err := c.Info(ctx)
 	if err != nil {

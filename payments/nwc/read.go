@@ -131,7 +131,7 @@ func (c *Client) lookup(ctx context.Context, hash payments.Hash) (transaction, e
 	if err == nil {
 		var got payments.Hash
 		if got, err = t.hash(); err == nil && got != hash {
-			err = fmt.Errorf("%w: it tells of another payment", ErrAnswer)
+			err = fmt.Errorf("%w: it is about another payment", ErrAnswer)
 		}
 	}
 

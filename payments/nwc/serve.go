@@ -78,7 +78,7 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 	h, known := handlers[r.Method]
 	switch {
 	case !known:
-		return nil, &Error{Code: CodeNotImplemented, Message: "no such method here"}
+		return nil, &Error{Code: CodeNotImplemented, Message: "unknown method"}
 	case !a.ExpiresAt.IsZero() && !time.Now().Before(a.ExpiresAt):
 		return nil, &Error{Code: CodeUnauthorized, Message: "the connection has expired"}
 	case !a.may(r.Method):
@@ -133,7 +133,7 @@ func (s *Service) send(ctx context.Context, a *app, kind int, scheme Scheme, tag
 	}
 	results := s.pool.PublishQuorum(ctx, ev, 1)
 	if relay.Accepted(results) == 0 {
-		return fmt.Errorf("no relay took it: %s: %s %w", results[0].URL, payments.Printable(results[0].Message, 200), results[0].Err)
+		return fmt.Errorf("no relay accepted it: %s: %s %w", results[0].URL, payments.Printable(results[0].Message, 200), results[0].Err)
 	}
 	return nil
 }

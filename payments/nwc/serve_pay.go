@@ -69,7 +69,7 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 	spend := Spend{App: a.Client, Hash: hash, BOLT11: pay.BOLT11, Msats: pay.AmountMsats + pay.FeeLimitMsats, Wallet: wallet}
 	err = s.cfg.Book.Reserve(ctx, spend, a.BudgetMsats, a.since(time.Now()))
 	if errors.Is(err, ErrBudget) {
-		return payments.Payment{}, &Error{Code: CodeQuotaExceeded, Message: "amount and fee are more than what is left of the app's budget"}
+		return payments.Payment{}, &Error{Code: CodeQuotaExceeded, Message: "amount and fee exceed the rest of the app's budget"}
 	}
 	if err != nil {
 		return payments.Payment{}, fmt.Errorf("reserve: %w", err)

@@ -23,7 +23,7 @@ func (s *Service) paysFrom(ctx context.Context) (string, error) {
 	}
 	node, err := s.cfg.Wallet.Node(ctx)
 	if err != nil {
-		return "", fmt.Errorf("ask the wallet who it is: %w", err)
+		return "", fmt.Errorf("identify the wallet: %w", err)
 	}
 	s.payer.Store(&node)
 	return node.Wallet(), nil

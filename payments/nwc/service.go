@@ -99,7 +99,7 @@ const maxAtWork = 128
 // NewService checks cfg. It connects to nobody; Serve does.
 func NewService(cfg ServiceConfig) (*Service, error) {
 	if cfg.Wallet == nil || cfg.Book == nil {
-		return nil, fmt.Errorf("%w: wallet and book are needed", ErrServiceConfig)
+		return nil, fmt.Errorf("%w: wallet and book are required", ErrServiceConfig)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

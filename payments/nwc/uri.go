@@ -56,7 +56,7 @@ func ParseURI(text string) (Connection, error) {
 func connection(wallet string, values url.Values) (Connection, error) {
 	c := Connection{Wallet: wallet, Relays: values["relay"], LUD16: values.Get("lud16")}
 	if len(c.Relays) == 0 || len(c.Relays) > maxRelays {
-		return Connection{}, fmt.Errorf("%w: %d relays, 1 to %d are wanted", ErrURI, len(c.Relays), maxRelays)
+		return Connection{}, fmt.Errorf("%w: it has %d relays, want 1 to %d", ErrURI, len(c.Relays), maxRelays)
 	}
 
 	for i, r := range c.Relays {
@@ -67,7 +67,7 @@ func connection(wallet string, values url.Values) (Connection, error) {
 	}
 
 	if len(values["secret"]) != 1 {
-		return Connection{}, fmt.Errorf("%w: exactly one secret is wanted", ErrURI)
+		return Connection{}, fmt.Errorf("%w: it must have exactly one secret", ErrURI)
 	}
 	var err error
 	if c.Secret, err = ParseSecret(values.Get("secret")); err != nil {

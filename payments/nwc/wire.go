@@ -14,7 +14,7 @@ import (
 )
 
 // ErrAnswer is wrapped when a wallet service answers what makes no sense.
-var ErrAnswer = errors.New("nwc: the wallet's answer makes no sense")
+var ErrAnswer = errors.New("nwc: the wallet's answer is malformed")
 
 // What is sealed. Unknown fields are ignored, as NIP-47 grows; names must
 // match exactly, a name may not come twice, numbers must be whole.
@@ -202,13 +202,13 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 		return nil, fmt.Errorf("%w: neither result nor error", ErrAnswer)
 	}
 
-	return nil, fmt.Errorf("%w: it answers %q, asked was %s", ErrAnswer, payments.Printable(string(r.ResultType), 40), m)
+	return nil, fmt.Errorf("%w: it answers %q to a request of %s", ErrAnswer, payments.Printable(string(r.ResultType), 40), m)
 }
 
 // decodeResult reads the result of a method.
 func decodeResult(result jsontext.Value, v any) error {
 	if err := json.Unmarshal(result, v); err != nil {
-		return fmt.Errorf("%w: the result does not have the form of NIP-47", ErrAnswer)
+		return fmt.Errorf("%w: the result does not match NIP-47", ErrAnswer)
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func decodeParams(params jsontext.Value, v any) error {
 		return nil
 	}
 	if err := json.Unmarshal(params, v); err != nil {
-		return fmt.Errorf("%w: the parameters do not have the form of NIP-47", payments.ErrBadRequest)
+		return fmt.Errorf("%w: the parameters do not match NIP-47", payments.ErrBadRequest)
 	}
 	return nil
 }

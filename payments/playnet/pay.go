@@ -98,7 +98,7 @@ func (w *Wallet) send(tx *sqlite.Tx, now time.Time, p payments.Pay, hash payment
 	case attempt.feeMsats > p.FeeLimitMsats:
 		refused = fmt.Errorf("%w: the fee is %d msats, the limit %d", payments.ErrNoRoute, attempt.feeMsats, p.FeeLimitMsats)
 	case balance-attempt.feeMsats < attempt.amountMsats:
-		refused = fmt.Errorf("%w: %d msats are needed, %d are there", payments.ErrInsufficientFunds, attempt.amountMsats+attempt.feeMsats, balance)
+		refused = fmt.Errorf("%w: %d msats are needed, the wallet has %d", payments.ErrInsufficientFunds, attempt.amountMsats+attempt.feeMsats, balance)
 	}
 
 	if refused != nil {
