@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
+	"github.com/lightwork-market/lightwork/buyer/internal/result"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -57,7 +58,7 @@ type Market interface {
 
 // ErrUnreachable is what a [Market] says of a blob that is at no address which
 // may be asked.
-var ErrUnreachable = errors.New("it is at no address that may be asked")
+var ErrUnreachable = result.ErrUnreachable
 
 // Kinds are the event kinds that are ours to configure.
 type Kinds struct {

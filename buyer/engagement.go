@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nbd-wtf/go-nostr"
-
-	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -59,71 +56,4 @@ func (f *follower) engaged(ctx context.Context) error {
 		return f.paymentRequired(ctx, p, *next)
 	}
 	return nil
-}
-
-// paidFor is what an event is the receipt of: the result, where it cannot be read.
-func paidFor(ev nostr.Event) receipts.Purpose {
-	r, err := receipts.ParseReceipt([]byte(ev.Content))
-	if err != nil {
-		return receipts.PurposeResult
-	}
-	return r.PaidFor()
-}
-
-// EngagementBundleOf gathers what proves the fee of a purchase: ErrNoReceipt if it
-// has no receipt of one. The policy is in it once the result has brought it.
-func EngagementBundleOf(ctx context.Context, store Evidence, p Purchase) (*receipts.Bundle, error) {
-	if p.Engagement == nil || p.Engagement.ReceiptEvent == nil {
-		return nil, ErrNoReceipt
-	}
-	e := p.Engagement
-	b := &receipts.Bundle{Quote: e.Quote, Inputs: p.Inputs, Artifacts: map[string][]byte{}}
-	err := gather(
-		stored{&b.ReceiptEvent, e.ReceiptEvent, &b.Receipt},
-		stored{&b.Request, p.Request, nil},
-		stored{&b.Acceptance, e.Acceptance, nil},
-	)
-	if err != nil {
-		return nil, err
-	}
-	if b.QuoteEvent, err = demandOf(ctx, store, p.RequestID, e.Quote, e.BOLT11); err != nil {
-		return nil, err
-	}
-
-	rec, err := receipts.ParseReceipt(b.Receipt)
-	if err != nil {
-		return nil, fmt.Errorf("stored receipt: %w", err)
-	}
-	if rec.AcceptanceEventID == nil {
-		b.Acceptance = nil // it came too late: the receipt does not claim it
-	}
-	if policy, err := store.Content(ctx, rec.PolicyBundleID); err == nil {
-		b.Policy = policy
-	}
-	if previous, ok := previousOf(ctx, store, b.Receipt); ok {
-		b.Previous = previous
-	}
-	return b, nil
-}
-
-// demandOf is the event in which the provider asked for what was paid, in the form of
-// a bundle; nil if it is not known.
-func demandOf(ctx context.Context, store Evidence, requestID string, quote []byte, bolt11 string) ([]byte, error) {
-	q, err := receipts.ParseQuote(quote)
-	if err != nil {
-		return nil, fmt.Errorf("stored quote: %w", err)
-	}
-	feedback, err := store.Feedback(ctx, requestID)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, raw := range feedback {
-		ev, err := receipts.ParseEvent(raw, purchase.MaxEventBytes)
-		if err == nil && ev.Content == string(quote) && receipts.CheckQuoteEvent(ev, q, bolt11) == nil {
-			return ev.JSON(), nil
-		}
-	}
-
-	return nil, nil
 }

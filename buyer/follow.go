@@ -10,7 +10,11 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
+	"github.com/lightwork-market/lightwork/buyer/internal/profile"
+	"github.com/lightwork-market/lightwork/buyer/internal/proof"
+	"github.com/lightwork-market/lightwork/buyer/internal/result"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -44,29 +48,29 @@ type follower struct {
 	c       *Client
 	id      string
 	terms   *purchase.Terms
+	profile profile.Profile // that the provider may speak
 	network payments.Network
+	results *result.Desk
+	judge   *proof.Judge
 	tell    func(Progress)
 
-	events         chan nostr.Event
-	told           chan struct{}         // closed once what is ours to publish was offered to the relays
-	paid           chan payments.Payment // from the payment's own goroutine
-	g              *errgroup.Group
-	seen           map[string]bool
-	began          time.Time     // the provider's first event, or its first after its fee; zero if none came
-	heard          time.Time     // its last
-	kept           int           // feedback events stored by this Follow
-	free           *offer.Offer  // what a free job's result must be bound to
-	signed         []byte        // the event that is being taken, as it was signed
-	ended          bool          // the provider said that it is done, and signed no receipt
-	late           []nostr.Event // receipts that came before their result
-	pendingVerdict []nostr.Event // receipts that came while the wallet was away, or before their quote
-	postpay        *nostr.Event  // a request for payment that came before the result
-	afterFee       *nostr.Event  // one that came before our wallet knew that the engagement fee is paid
-	paidAt         time.Time     // when we learned of it
-	waited         time.Duration // for blobs that were not there yet
-	lastWord       string        // the provider's last error
-	early          bool          // money moved well before the result in boxes came
-	asBefore       bool          // the last event changed nothing of the purchase, which was open
+	events   chan nostr.Event
+	told     chan struct{}         // closed once what is ours to publish was offered to the relays
+	paid     chan payments.Payment // from the payment's own goroutine
+	g        *errgroup.Group
+	seen     map[string]bool
+	began    time.Time    // the provider's first event, or its first after its fee; zero if none came
+	heard    time.Time    // its last
+	kept     int          // feedback events stored by this Follow
+	free     *offer.Offer // what a free job's result must be bound to
+	signed   []byte       // the event that is being taken, as it was signed
+	ended    bool         // the provider said that it is done, and signed no receipt
+	postpay  *nostr.Event // a request for payment that came before the result
+	afterFee *nostr.Event // one that came before our wallet knew that the engagement fee is paid
+	paidAt   time.Time    // when we learned of it
+	lastWord string       // the provider's last error
+	early    bool         // money moved well before the result in boxes came
+	asBefore bool         // the last event changed nothing of the purchase, which was open
 
 	// A purchase that others decide about goes as far as an offer that could be paid,
 	// and no further. Where results are read before they are paid for, the fee for the
@@ -136,7 +140,12 @@ func (f *follower) follow(ctx context.Context) (Purchase, error) {
 		return p, ended(p)
 	}
 
-	f.terms = purchase.TermsOf(p)
+	f.terms, f.profile = purchase.TermsOf(p), profile.Of(p)
+	f.results = &result.Desk{Blobs: c.cfg.Market, Store: c.cfg.Store, Kind: c.cfg.Kinds.Request + kinds.ResultOffset, Patience: c.cfg.ReceiptTimeout}
+	f.judge = &proof.Judge{Store: c.cfg.Store, Buyer: c.key, Network: f.network, Log: c.log}
+	if c.cfg.Wallet != nil {
+		f.judge.Payment = c.cfg.Wallet.LookupPayment
+	}
 	caller := ctx
 	ctx, stop := context.WithCancel(ctx)
 	g, gctx := errgroup.WithContext(ctx)
@@ -270,14 +279,14 @@ func (f *follower) silence(ctx context.Context) error {
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began and was not heard of again for %v", quiet.Round(time.Second)))
 	case p.State == StateRequested && !here && late:
 		return f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider began, and has said for %v that it goes on", time.Since(f.began).Round(time.Second)))
-	case p.State == StateRequested && here && (late || quiet > f.c.cfg.ReceiptTimeout) && !p.Plain:
+	case p.State == StateRequested && here && (late || quiet > f.c.cfg.ReceiptTimeout) && !f.profile.EndsUnpaid():
 		return ErrUnasked
 	case p.State == StatePaying && quiet > f.c.cfg.ReceiptTimeout:
 		// Only the wallet can end this: a wallet that takes the payment for in
 		// flight may be right.
 		due, _ := p.Due()
 		f.say("wallet", "in_flight", due.AmountMsats, due.PaymentHash.String(), f.c.payer.Delay(ctx, due.PaymentHash))
-	case p.Plain && here && (late || quiet > f.c.cfg.ReceiptTimeout):
+	case f.profile.EndsUnpaid() && here && (late || quiet > f.c.cfg.ReceiptTimeout):
 		f.ended = true // it has had its time
 	case p.State == StatePaid && time.Since(f.paidAt) > f.c.cfg.ReceiptTimeout:
 		if over := time.Since(p.StateAt) > max(f.c.cfg.ReceiptTimeout, serveMost+p.Terms.RunLimit); p.Cancel == nil || !over {

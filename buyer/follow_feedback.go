@@ -70,7 +70,7 @@ func checkFeedback(ev nostr.Event) error {
 	switch {
 	case err != nil:
 		return err
-	case offer.IsQuote(ev.Content):
+	case purchase.IsQuote(ev.Content):
 		return domain.Demand(domain.Quote, ev.Tags)
 	case d == domain.Quote:
 		_, err := receipts.ParseQuote([]byte(ev.Content))
@@ -85,7 +85,7 @@ func checkFeedback(ev nostr.Event) error {
 // freeQuote takes the quote of a job that nobody pays for, which comes with the
 // first word about it.
 func (f *follower) freeQuote(p view, ev nostr.Event) error {
-	if p.Attempt != nil || !offer.IsQuote(ev.Content) {
+	if p.Attempt != nil || !purchase.IsQuote(ev.Content) {
 		return nil
 	}
 	o, err := f.c.offers.CheckResultQuote(p, ev.Content, time.Now())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
+	"github.com/lightwork-market/lightwork/buyer/internal/result"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -38,9 +39,9 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 	switch {
 	case f.c.cfg.Wallet == nil:
 		return f.decline(ctx, p, CodeNoWallet, "payment is required, and no wallet is configured")
-	case p.Plain && !offer.IsQuote(ev.Content) && f.undecided:
+	case f.profile.Bare(ev) && f.undecided:
 		return f.refuse(ctx, p, CodeBadOffer, errors.New("not paid: an invoice without a quote is no offer to decide about"))
-	case p.Plain && !offer.IsQuote(ev.Content):
+	case f.profile.Bare(ev):
 		return f.payBare(ctx, p, ev)
 	case fee && p.Engagement != nil:
 		return nil // told again, or asked for twice: it is paid once
@@ -57,15 +58,11 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 	}
 
 	if !fee && o.Quote.Mode == receipts.ModePostpay {
-		if !isHere(p, o) {
+		if !result.IsHere(p.Purchase, o.Quote) {
 			f.postpay = &ev // looked at again when the result is here
 			return nil
 		}
-		err := checkDelivered(p, o)
-		if err == nil {
-			err = f.checkPolicy(ctx, o.Quote)
-		}
-		if err != nil {
+		if err := f.results.CheckDelivered(ctx, p, o.Quote, o.Hash); err != nil {
 			f.say("buyer", "refused", 0, "", text.Clean(err.Error()))
 			code := CodeBadOffer
 			if p.Terms.Expects() {
@@ -107,27 +104,6 @@ func (f *follower) paymentRequired(ctx context.Context, p view, ev nostr.Event) 
 func (f *follower) refuse(ctx context.Context, p view, code string, why error) error {
 	f.say("buyer", "refused", 0, "", text.Clean(why.Error()))
 	return f.decline(ctx, p, code, why.Error())
-}
-
-// isHere reports whether the result that an offer asks to be paid for has come, in
-// boxes where the offer says so.
-func isHere(p view, o offer.Offer) bool {
-	if o.Quote.Delivery == receipts.DeliverySealed {
-		return p.SealedEvent != nil
-	}
-	return p.Output != nil
-}
-
-// checkDelivered holds a result that is here against the offer that asks to be paid
-// for it.
-func checkDelivered(p view, o offer.Offer) error {
-	if o.Quote.Delivery == receipts.DeliverySealed {
-		return receipts.CheckSealedEvent(p.SealedEvent, p.Provider, p.RequestID, o.Hash)
-	}
-	if err := checkExpected(p); err != nil {
-		return err
-	}
-	return checkProvable(p, o)
 }
 
 // reserveAndPay makes an award durable and begins its payment.

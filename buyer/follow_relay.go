@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/proof"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -136,8 +137,8 @@ func (f *follower) event(ctx context.Context, ev nostr.Event) error {
 	case f.c.cfg.Kinds.Request + kinds.ResultOffset:
 		return f.result(ctx, p, ev)
 	case f.c.cfg.Kinds.Receipt:
-		if paidFor(ev) == receipts.PurposeResult && p.Output == nil {
-			f.late = append(f.late[:min(len(f.late), 4)], ev)
+		if proof.PurposeOf(ev) == receipts.PurposeResult && p.Output == nil {
+			f.judge.Early(ev)
 			return nil
 		}
 		return f.receipt(ctx, p, ev)

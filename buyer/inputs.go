@@ -7,6 +7,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/profile"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -61,6 +62,18 @@ func (c *Client) Document(o Order) (*schemas.Request, error) {
 	}
 	req, _, _, err := requestFor(s, o, c.cfg.Market.Relays())
 	return req, err
+}
+
+// requestFor makes the tags that carry the job, and what they name as inputs.
+func requestFor(s *schemas.Schema, o Order, relays []string) (req *schemas.Request, tags nostr.Tags, inputs []byte, err error) {
+	if len(o.Inputs) > 0 {
+		return chainedFor(s, o, relays)
+	}
+	if req, err = s.ParseRequest(o.Input); err != nil {
+		return nil, nil, nil, err
+	}
+	req, tags, err = profile.For(o.Plain).Request(s, req)
+	return req, tags, nil, err
 }
 
 // chainedFor makes the tags of an order with inputs. Of a text generation they

@@ -159,29 +159,3 @@ func (c *Client) SendCancellation(ctx context.Context, requestID string) error {
 	}
 	return nil
 }
-
-// checkRevealed holds an opened result against what its provider revealed before
-// it was paid: both its seal and the output itself.
-func checkRevealed(p view, o Opened) error {
-	if p.Member == nil || p.Member.Revealed == nil {
-		return nil
-	}
-
-	s, req, err := p.Terms.Job()
-	if err != nil {
-		return err
-	}
-	res, err := s.ParseResult(o.Output)
-	if err != nil {
-		return err
-	}
-	got, err := req.AgreementHash(res)
-	if err != nil {
-		return err
-	}
-	if got != *p.Member.Revealed || o.Seal.AgreementHash == nil || *o.Seal.AgreementHash != got {
-		return purchase.Mismatch("result", "its agreement_hash is not the one that was revealed before it was paid")
-	}
-
-	return nil
-}

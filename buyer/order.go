@@ -12,6 +12,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/profile"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -157,7 +158,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if o.Provider != "" { // else it is for everybody
 		tags = append(tags, nostr.Tag{"p", o.Provider})
 	}
-	if o.Delivery != receipts.DeliveryPlain && !o.Plain {
+	if o.Delivery != receipts.DeliveryPlain && profile.For(o.Plain).Seals() {
 		tags = append(tags, nostr.Tag{"param", "delivery", string(receipts.DeliverySealed)})
 	}
 	if o.Mode != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
+	"github.com/lightwork-market/lightwork/buyer/internal/profile"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -66,7 +67,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 	if p, err = f.view(ctx); err != nil {
 		return err
 	}
-	if err := f.judgeAgain(ctx, p); err != nil {
+	if err := f.receipts(ctx, p, f.judge.Pending()); err != nil {
 		return err
 	}
 	if p.SealedEvent != nil {
@@ -132,6 +133,5 @@ func (f *follower) isFree(p Purchase) bool {
 	if ev.UnmarshalJSON(p.ResultEvent) != nil {
 		return false
 	}
-	t := ev.Tags.Find("amount")
-	return t == nil || t[1] == "0"
+	return profile.Free(ev)
 }

@@ -6,11 +6,10 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
+	"github.com/lightwork-market/lightwork/buyer/internal/proof"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
+	"github.com/lightwork-market/lightwork/buyer/internal/result"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
-
-	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // What a purchase is, for all that have to do with one: package purchase says more.
@@ -120,13 +119,6 @@ type Store interface {
 	OrderStore
 }
 
-// Evidence is what proves purchases, from a store that may be open for reading only.
-type Evidence interface {
-	Purchases(ctx context.Context, limit int) ([]Purchase, error)
-	Feedback(ctx context.Context, requestID string) ([][]byte, error)
-	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
-}
-
 // PurchaseStore keeps purchases, and remembers what came of them.
 type PurchaseStore interface {
 	AddPurchase(ctx context.Context, p Purchase) error
@@ -148,17 +140,8 @@ type SpendingStore interface {
 
 // DeliveryStore keeps what providers sent, as evidence.
 type DeliveryStore interface {
-	Feedback(ctx context.Context, requestID string) ([][]byte, error)
-	// SetResult keeps the verified result event, its canonical output and the
-	// contents it refers to; the first stays. early says that money moved first.
-	SetResult(ctx context.Context, requestID string, event, output []byte, contents [][]byte, early bool) error
-	// SetSealed keeps a result event whose result is in boxes, and the boxes;
-	// the first stays.
-	SetSealed(ctx context.Context, requestID string, event []byte, contents [][]byte) error
-	// SetReceipt keeps the receipt event of the charge for a purpose; the first stays.
-	// ErrConflict for an engagement fee that was not accepted.
-	SetReceipt(ctx context.Context, requestID string, purpose receipts.Purpose, receiptID string, event []byte) error
-	Content(ctx context.Context, d hashing.Digest) ([]byte, error)
+	result.Store
+	proof.Store
 }
 
 // ClosingStore keeps how purchases end, and what comes back of them.

@@ -161,3 +161,9 @@ func (t *Terms) Expects() bool {
 	run, ok := t.document.Value.(*schemas.SandboxRunRequest)
 	return ok && run.Verification.Expected != nil
 }
+
+// IsQuote tells a quote from what other programs write in its place.
+func IsQuote(content string) bool {
+	_, err := receipts.ParseQuote([]byte(content))
+	return err == nil
+}

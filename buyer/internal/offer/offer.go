@@ -74,12 +74,6 @@ func (o Offer) Quoted() bool { return o.Raw != nil }
 // IsFee reports whether an offer is for the attempt alone.
 func (o Offer) IsFee() bool { return o.Quoted() && o.Quote.Purpose == receipts.PurposeEngagement }
 
-// IsQuote tells a quote from what other programs write in its place.
-func IsQuote(content string) bool {
-	_, err := receipts.ParseQuote([]byte(content))
-	return err == nil
-}
-
 // IsFee reports whether an event's content is the quote of a fee for the attempt.
 func IsFee(content string) bool {
 	q, err := receipts.ParseQuote([]byte(content))
@@ -93,7 +87,7 @@ func CheckFeedback(ev nostr.Event) error {
 	switch {
 	case err != nil:
 		return err
-	case IsQuote(ev.Content):
+	case purchase.IsQuote(ev.Content):
 		return domain.Demand(domain.Quote, ev.Tags)
 	case d == domain.Quote:
 		_, err := receipts.ParseQuote([]byte(ev.Content))
