@@ -49,9 +49,9 @@ func isSecretName(name string) bool {
 }
 
 // findSecrets lists the files whose names say that they are not for strangers.
-func findSecrets(fsys fs.FS) ([]string, error) {
+func findSecrets(fsys fs.FS, keep map[string]bool) ([]string, error) {
 	var found []string
-	err := walkPacked(fsys, func(name string, d fs.DirEntry) error {
+	err := walkPacked(fsys, keep, func(name string, d fs.DirEntry) error {
 		if !d.IsDir() && isSecretName(d.Name()) {
 			found = append(found, name)
 		}
@@ -60,8 +60,16 @@ func findSecrets(fsys fs.FS) ([]string, error) {
 	return found, err
 }
 
-// walkPacked visits what PackFS packs: everything but .git.
-func walkPacked(fsys fs.FS, visit func(name string, d fs.DirEntry) error) error {
+// walkPacked visits what PackFS packs: the files in keep and their folders, or, if that
+// is nil, everything but .git.
+func walkPacked(fsys fs.FS, keep map[string]bool, visit func(name string, d fs.DirEntry) error) error {
+	folders := map[string]bool{}
+	for name := range keep {
+		for at := path.Dir(name); at != "." && !folders[at]; at = path.Dir(at) {
+			folders[at] = true
+		}
+	}
+
 	files := 0
 	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -70,6 +78,11 @@ func walkPacked(fsys fs.FS, visit func(name string, d fs.DirEntry) error) error 
 		case d.Name() == ".git" && d.IsDir():
 			return fs.SkipDir
 		case name == ".", d.Name() == ".git": // a file in worktrees and submodules
+			return nil
+		case keep == nil, keep[name] && !d.IsDir(), folders[name] && d.IsDir():
+		case d.IsDir():
+			return fs.SkipDir
+		default:
 			return nil
 		}
 
@@ -82,8 +95,9 @@ func walkPacked(fsys fs.FS, visit func(name string, d fs.DirEntry) error) error 
 
 // PackFS makes the same gzipped tar archive of the same files, always: folders,
 // regular files and links in order, without times and owners, without .git. A
-// file is executable if it is on disk, or begins with "#!".
-func PackFS(fsys fs.FS) (*packed, error) {
+// file is executable if it is on disk, or begins with "#!". keep are the files that are
+// packed, by their names; nil is all.
+func PackFS(fsys fs.FS, keep map[string]bool) (*packed, error) {
 	var buf bytes.Buffer
 	gz, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
@@ -91,7 +105,7 @@ func PackFS(fsys fs.FS) (*packed, error) {
 	}
 	tw := tar.NewWriter(gz)
 	p := &packed{}
-	err = walkPacked(fsys, func(name string, d fs.DirEntry) error {
+	err = walkPacked(fsys, keep, func(name string, d fs.DirEntry) error {
 		n, err := packEntry(tw, fsys, name, d)
 		if !d.IsDir() {
 			p.files, p.bytes = p.files+1, p.bytes+n

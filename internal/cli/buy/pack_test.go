@@ -15,7 +15,7 @@ func TestPackRefusesLinksThatLeadOut(t *testing.T) {
 		"../f": true, "other": true, "./x/../y": true, "..": true,
 		"../../f": false, "/etc/passwd": false, "x/../../../f": false,
 	} {
-		if _, err := PackFS(link(to)); (err == nil) != ok {
+		if _, err := PackFS(link(to), nil); (err == nil) != ok {
 			t.Errorf("link to %s: %v", to, err)
 		}
 	}
@@ -24,7 +24,7 @@ func TestPackRefusesLinksThatLeadOut(t *testing.T) {
 func TestPackCounts(t *testing.T) {
 	p, err := PackFS(fstest.MapFS{
 		"a": {Data: []byte("12345")}, "d/b": {Data: []byte("123")}, ".git/config": {Data: []byte("secret")}, "sub/.git": {Data: []byte("gitdir")},
-	})
+	}, nil)
 	if err != nil || p.files != 2 || p.bytes != 8 {
 		t.Fatalf("%+v, %v", p, err)
 	}

@@ -34,7 +34,7 @@ type buyerSubmitCmd struct {
 	Prompt         string         `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
 	Input          string         `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
 	InputJob       []string       `help:"Take the result of an earlier purchase (id or its beginning) as an input: after --prompt, or with --schema as the whole request document. May be repeated after --prompt." placeholder:"ID"`
-	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: everything in it but .git is in the request." type:"existingdir" placeholder:"DIR"`
+	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: all its files but .git and those that git ignores are in the request." type:"existingdir" placeholder:"DIR"`
 	IncludeSecrets bool           `help:"Send files of --repo even if their names are those of secrets (.env, *.key, ...)."`
 	Git            string         `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
 	Commit         string         `help:"With --git: the full id of the commit." placeholder:"ID"`
@@ -89,7 +89,7 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if b.Watch {
 		b.Delivery = receipts.DeliveryPlain
 	}
-	document, archive, err := b.read(s)
+	document, archive, err := b.read(ctx, s)
 	if err == nil {
 		err = b.checkDocument(document, archive)
 	}

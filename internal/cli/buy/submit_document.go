@@ -1,7 +1,9 @@
 package buy
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +19,7 @@ import (
 )
 
 // read gets what is to be sent: a request document, or the archive of a folder.
-func (b buyerSubmitCmd) read(s *app.Streams) (document, archive []byte, err error) {
+func (b buyerSubmitCmd) read(ctx context.Context, s *app.Streams) (document, archive []byte, err error) {
 	if b.Input == "-" {
 		document, err = io.ReadAll(io.LimitReader(s.In, schemas.MaxRequestBytes+1))
 		return document, nil, err
@@ -49,23 +51,30 @@ func (b buyerSubmitCmd) read(s *app.Streams) (document, archive []byte, err erro
 		return nil, nil, nil
 	}
 
-	archive, err = b.pack(s.Err)
+	archive, err = b.pack(ctx, s.Err)
 	return nil, archive, err
 }
 
 // pack packs --repo and says what becomes public by that.
-func (b buyerSubmitCmd) pack(w io.Writer) ([]byte, error) {
+func (b buyerSubmitCmd) pack(ctx context.Context, w io.Writer) ([]byte, error) {
+	keep, err := notIgnored(ctx, b.Repo)
+	switch {
+	case errors.Is(err, errNoGit):
+		fmt.Fprintln(w, "lightwork: no git here to read .gitignore: all files of", display.Printable(b.Repo), "but .git are taken")
+	case err != nil:
+		return nil, advice.Usage("", "--repo: %w", err)
+	}
 	folder := os.DirFS(b.Repo)
-	secrets, err := findSecrets(folder)
+	secrets, err := findSecrets(folder, keep)
 	if err != nil {
 		return nil, advice.Usage("", "--repo: %w", err)
 	}
 	if len(secrets) > 0 && !b.IncludeSecrets {
-		return nil, advice.Usage("requests are public; move them out of the folder, or send them with --include-secrets",
+		return nil, advice.Usage("requests are public; name them in .gitignore, move them out of the folder, or send them with --include-secrets",
 			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
 	}
 
-	p, err := PackFS(folder)
+	p, err := PackFS(folder, keep)
 	if err != nil {
 		return nil, advice.Usage("", "--repo: %w", err)
 	}

@@ -261,7 +261,7 @@ func (d Cmd) input(l buyer.Listing) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	parcel, err := buy.PackFS(repo)
+	parcel, err := buy.PackFS(repo, nil)
 	if err != nil {
 		return nil, err
 	}
