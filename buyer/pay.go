@@ -57,7 +57,7 @@ func (f *follower) payment(ctx context.Context, pay payments.Payment) error {
 		f.paidAt = time.Now()
 	}
 	what, text := "paid", fmt.Sprintf("fee %d msats", pay.FeeMsats)
-	if pay.Outpoints != "" {
+	if f.network.Rail() == payments.RailOnChain {
 		what, text = "confirmed", text+", "+pay.Outpoints
 	}
 	f.say("wallet", what, pay.AmountMsats, pay.Hash.String(), text)

@@ -1,6 +1,9 @@
 package payments
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The errors of a backend's methods, for errors.Is. An error means that the call changed
 // nothing, except for [ErrWalletUnavailable] and [ErrUnknownOutcome].
@@ -33,6 +36,8 @@ var (
 	ErrUnknownOutcome = errors.New("the outcome is not known")
 	// ErrUnsupported: the backend cannot do this.
 	ErrUnsupported = errors.New("not supported by this wallet")
+	// ErrTaprootAssets: no backend moves Taproot Assets. It is an ErrUnsupported.
+	ErrTaprootAssets = fmt.Errorf("%w: payments in Taproot Assets have no backend here; nothing is sent or accepted", ErrUnsupported)
 	// ErrWrongNetwork: the invoice is for another network than the wallet's.
 	ErrWrongNetwork = errors.New("wrong network")
 	// ErrAmount: the amount is out of range or is not the invoice's.

@@ -23,9 +23,10 @@ func outpoints(job Job) string {
 	return job.Payment.Outpoints
 }
 
-// partlyPaid is what a lapsed request on the chain was paid all the same.
-func partlyPaid(inv payments.Invoice) int64 {
-	if inv.Outpoints == "" {
+// partlyPaid is what stays with us of an invoice that was not paid in full and in time:
+// only on the chain it does not go back.
+func partlyPaid(rail payments.Rail, inv payments.Invoice) int64 {
+	if rail != payments.RailOnChain {
 		return 0
 	}
 	return inv.PaidMsats
@@ -52,7 +53,7 @@ func (p *Provider) invoiceExpired(ctx context.Context, job Job, c *Charge, inv p
 	if c.Purpose == receipts.PurposeEngagement {
 		what = "invoice of the engagement fee"
 	}
-	came := partlyPaid(inv)
+	came := partlyPaid(p.node.Rail(), inv)
 	if came == 0 {
 		return p.close(ctx, job, StateExpired, because(CodePaymentExpired, "the "+what+" lapsed unpaid"))
 	}
@@ -79,7 +80,7 @@ func (p *Provider) excess(ctx context.Context, job Job) (*Credit, string) {
 // What came on the chain for it or for its attempt, and is confirmed, is owed. Of a
 // job that was delivered after the backup that we come from, nothing is.
 func (p *Provider) late(ctx context.Context, job Job) {
-	if _, onChain := p.node.Network.Chain(); !onChain || job.State == StateSucceeded || job.Reason.Code == CodeRestored {
+	if p.node.Rail() != payments.RailOnChain || job.State == StateSucceeded || job.Reason.Code == CodeRestored {
 		return
 	}
 	came, err := p.cameInAll(ctx, job)

@@ -277,7 +277,7 @@ func (p *Provider) moneyBack(ctx context.Context, job Job, c *Charge) (owedMsats
 	case payments.InvoicePending: // on the chain; once it is confirmed, late sees it
 		return 0, nil
 	case payments.InvoiceCanceled:
-		return partlyPaid(inv), nil
+		return partlyPaid(p.node.Rail(), inv), nil
 	case payments.InvoiceSettled:
 		return inv.PaidMsats, nil
 	}

@@ -77,13 +77,23 @@ func TestBuyerWaitsForARefundOnTheChain(t *testing.T) {
 	if p.RefundMsats != 14_000_000 || buyer.RefundDue(p) {
 		t.Errorf("%d msats; told %v", p.RefundMsats, told)
 	}
-	for _, to := range []string{"me@example.com", "lnbc1", "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4"} {
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Chain, cfg.Wallet = box, chainPayer{cfg.Wallet} })
+	for _, to := range []string{"me@example.com", "lnbc1", refundAddress} {
 		if _, err := c.Client.Place(w.Ctx, buyer.Order{
 			Provider: w.Seller.Key.PublicKey(), SchemaID: "oa.sandbox_run.v1", Input: markettest.SandboxInput(""), MaxMsats: markettest.MaxMsats, Refund: to,
 		}); err == nil || !strings.Contains(err.Error(), "refund") {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
+}
+
+// chainPayer is a wallet that says it pays on the chain.
+type chainPayer struct{ payments.Payer }
+
+func (c chainPayer) Node(ctx context.Context) (payments.Node, error) {
+	n, err := c.Payer.Node(ctx)
+	n.Network = payments.Mainnet.OnChain()
+	return n, err
 }
 
 // TestRefundAddressOfAnother: a request is public, so anybody can name its address.

@@ -12,7 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/payments/destination"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
@@ -30,7 +30,7 @@ type purse struct {
 }
 
 func (*purse) PlanRefund(_ context.Context, address string) (payments.ChainPlan, error) {
-	u, err := bip21.Parse(address, payments.Simnet)
+	u, err := destination.ParseURI(address, payments.Simnet)
 	if err != nil {
 		return payments.ChainPlan{}, payments.ErrBadRequest
 	}
@@ -38,7 +38,7 @@ func (*purse) PlanRefund(_ context.Context, address string) (payments.ChainPlan,
 }
 
 func (p *purse) SendPayment(_ context.Context, pay payments.Pay) error {
-	u, err := bip21.Parse(pay.BOLT11, payments.Simnet)
+	u, err := destination.ParseURI(pay.BOLT11, payments.Simnet)
 	if err != nil || u.Sats*1000 != pay.AmountMsats || pay.FeeLimitMsats < realFee {
 		return payments.ErrBadRequest
 	}
@@ -99,7 +99,7 @@ func prepays(t *testing.T, c *markettest.Customer, w *markettest.World, address 
 func refunded(t *testing.T, w *markettest.World, id string, n int, sentSats, leftMsats int64) provider.Debt {
 	t.Helper()
 	d := attempt(t, w, id, n)
-	if u, err := bip21.Parse(d.Refund.BOLT11, payments.Simnet); err != nil || u.Sats != sentSats ||
+	if u, err := destination.ParseURI(d.Refund.BOLT11, payments.Simnet); err != nil || u.Sats != sentSats ||
 		d.Refund.End.State != payments.PaymentSucceeded || d.Refund.End.Outpoints == "" || d.CreditMsats != leftMsats {
 		t.Errorf("debt %+v, refund %+v, its end %+v; want %d sat sent, %d msats left", d, d.Refund, d.Refund.End, sentSats, leftMsats)
 	}

@@ -161,17 +161,18 @@ func TestRefundsThatAreNotSent(t *testing.T) {
 		expected string // more members of the order; the agent then does what it is told
 		run      string // one of breaks
 	}{
-		"none named":        {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "" }, told: "credit"},
-		"not an invoice":    {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "lnbc1garbage" }, told: "cannot be read"},
-		"lud16":             {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "me@169.254.169.254" }, told: "not to a Lightning address"},
-		"in Taproot Assets": {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "tapbc1qqq" }, told: "not a Taproot Assets address"},
+		"none named":           {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "" }, told: "credit"},
+		"not an invoice":       {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "lnbc1garbage" }, told: "cannot be read"},
+		"lud16":                {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "me@example.com" }, told: "not to a Lightning address"},
+		"no Lightning address": {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "me@169.254.169.254" }, told: "not a Lightning address"},
+		"in Taproot Assets":    {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return "tapbc1qqq" }, told: "payments in Taproot Assets have no backend here"},
 		"more than came": {refund: func(t *testing.T, w *markettest.World, c *markettest.Customer) string {
 			return invoice(t, w, c.Party, markettest.RateMsats+1, time.Hour)
 		}, told: "not for 1 to 21000"},
 		"expires at once": {refund: func(t *testing.T, w *markettest.World, c *markettest.Customer) string {
 			return invoice(t, w, c.Party, markettest.RateMsats, time.Second)
 		}, told: "has expired"},
-		"another network":         {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return mainnetInvoice }, told: "refund invoice is for mainnet"},
+		"another network":         {refund: func(*testing.T, *markettest.World, *markettest.Customer) string { return mainnetInvoice }, told: "the invoice is for mainnet"},
 		"could be held for weeks": {refund: func(t *testing.T, _ *markettest.World, _ *markettest.Customer) string { return slowInvoice(t) }, told: "held for 2016 blocks"},
 		"the provider's own": {
 			refund: func(t *testing.T, w *markettest.World, _ *markettest.Customer) string {

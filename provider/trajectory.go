@@ -8,7 +8,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/replay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -96,9 +95,8 @@ func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string,
 		if job.Payment.State == payments.InvoiceHeld {
 			status = replay.PaymentHeld
 		}
-		rail, _ := receipts.RailOf(p.node.Network)
 		lines = append(lines, &replay.Payment{
-			T: begin, Rail: rail, AssetID: payments.AssetID(p.node.Network),
+			T: begin, Rail: string(p.node.Rail()), AssetID: payments.AssetID(p.node.Network),
 			AmountMsats: job.PriceMsats, JobHash: &job.JobHash, Status: status,
 		})
 	}

@@ -247,7 +247,7 @@ func TestProofRailAndAsset(t *testing.T) {
 		check("proof "+value, func(r *receipts.Receipt) { r.PaymentProof.Type = value }, ok)
 	}
 	for value, ok := range map[string]bool{"lightning": true, "cashu": true, "onchain": true, "taproot_assets": true, "Lightning": false, "": false} {
-		check("rail "+value, func(r *receipts.Receipt) { r.Rail = value }, ok)
+		check("rail "+value, func(r *receipts.Receipt) { r.Rail = payments.Rail(value) }, ok)
 	}
 	for value, ok := range map[string]bool{
 		"BTC_LN": true, "BTC_LN(simnet)": true, "PLAY_LN": true, "BTC_CASHU(https://mint.example:3338/x)": true, "USD_CASHU(mint)": true,

@@ -6,3 +6,6 @@ func VerifySingly(b *Bundle, pins Pins) Report { return verify(b, pins, nil) }
 
 // BoundBy says why a result event is not the provider's over these terms.
 var BoundBy = checkResultEvent
+
+// ProofOf is the type of proof in receipts of a rail.
+var ProofOf = proofOf

@@ -94,9 +94,8 @@ func (r recipe) makeSession(m *made, job *schemas.Request) {
 	}
 	status := map[receipts.Mode]string{receipts.ModeHold: replay.PaymentHeld, receipts.ModePrepay: replay.PaymentReceived}[r.mode]
 	if status != "" {
-		rail, _ := receipts.RailOf(r.network)
 		lines = append(lines, &replay.Payment{
-			T: at(accepted), Rail: rail, AssetID: payments.AssetID(r.network),
+			T: at(accepted), Rail: string(r.network.Rail()), AssetID: payments.AssetID(r.network),
 			AmountMsats: price, JobHash: &job.JobHash, Status: status,
 		})
 	}
@@ -135,7 +134,8 @@ func (r recipe) makeReceipt(m *made) {
 	// what an attacker does.
 	quoteHash, hash := hashing.Bytes(m.bundle.Quote), preimage().Hash()
 	t := m.terms
-	rail, proof := receipts.RailOf(r.network)
+	rail := r.network.Rail()
+	proof := receipts.ProofOf(rail)
 	value, outpoints := r.proof()
 	rec := receipts.Receipt{
 		Version: 1, ReceiptID: receipts.NewReceiptID(quoteHash, hash), SessionID: t.SessionID, TrajectoryHash: t.TrajectoryHash,

@@ -30,7 +30,7 @@ func paidInNotes() []scenario {
 		},
 		{
 			name: "cashu_rail_lightning", about: "notes of a mint, said to have moved on Lightning", pins: mint,
-			recipe: paid(func(r *receipts.Receipt) { r.Rail = receipts.RailLightning }), want: failed(amount, receipts.ClaimTrajectory),
+			recipe: paid(func(r *receipts.Receipt) { r.Rail = payments.RailLightning }), want: failed(amount, receipts.ClaimTrajectory),
 		},
 		{
 			name: "cashu_called_bitcoin", about: "notes of a mint, called bitcoin on Lightning", pins: mint,

@@ -70,7 +70,7 @@ func forgedPayment() []scenario {
 		},
 		{
 			name: "rail", about: "another rail than the invoice's",
-			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Rail = receipts.RailOnchain }}, want: failed(amount, receipts.ClaimTrajectory),
+			recipe: recipe{receipt: func(r *receipts.Receipt) { r.Rail = payments.RailOnChain }}, want: failed(amount, receipts.ClaimTrajectory),
 		},
 		{
 			name: "bolt11_garbage", about: "the invoice is none",

@@ -71,11 +71,10 @@ func newReceipt(e Evidence) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	rail, _ := RailOf(network)
 	r := Receipt{
 		Version: Version, ReceiptID: NewReceiptID(quoteHash, inv.PaymentHash),
 		PaymentProof: proof,
-		Rail:         rail, AssetID: payments.AssetID(network), AmountMsats: inv.AmountMsats,
+		Rail:         network.Rail(), AssetID: payments.AssetID(network), AmountMsats: inv.AmountMsats,
 		Timestamp: Timestamp(e.SettledAt), Mode: e.Quote.Mode, Delivery: e.Quote.Delivery,
 		RequestEventID: e.Quote.RequestID, ResultEventID: e.ResultEventID,
 		Verification: e.Verification,
@@ -104,7 +103,7 @@ func newReceipt(e Evidence) (Receipt, error) {
 
 // proof is the proof of the payment: the preimage, or the outputs on the chain.
 func (e Evidence) proof(network payments.Network, hash payments.Hash) (PaymentProof, error) {
-	_, kind := RailOf(network)
+	kind := proofOf(network.Rail())
 	switch {
 	case kind == ProofOnchainTxid:
 		return PaymentProof{kind, e.Outpoints}, checkOutpoints(e.Outpoints)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -123,7 +124,7 @@ func (r *Receipt) read(in *hashing.Reader) {
 	in.Name("quote_hash") // a document with a purpose before it is left to the parser
 	r.QuoteHash = in.Digest()
 	in.Name("rail")
-	r.Rail = in.Text()
+	r.Rail = payments.Rail(in.Text())
 	in.Name("receipt_id")
 	r.ReceiptID = in.Text()
 	in.Name("redacted_trajectory_hash")

@@ -20,25 +20,18 @@ const (
 	ProofOnchainTxid       = "onchain_txid"
 )
 
-// Rails that money moves on. This version issues and checks receipts of the first three.
-const (
-	RailLightning     = "lightning"
-	RailCashu         = "cashu"
-	RailOnchain       = "onchain"
-	RailTaprootAssets = "taproot_assets"
-)
-
-// RailOf is the rail of a network and the type of proof in its receipts. Cashu notes
-// are locked to a payment hash like Lightning payments, so their proof is a preimage
-// too; what it unlocks is a mint's promise. On the chain the proof names the outputs.
-func RailOf(n payments.Network) (rail, proof string) {
-	if _, ok := n.CashuMint(); ok {
-		return RailCashu, ProofCashu
+// proofOf is the type of proof in receipts of a rail. This version issues and checks
+// receipts of Lightning, Cashu and the chain. Cashu notes are locked to a payment hash
+// like Lightning payments, so their proof is a preimage too; what it unlocks is a mint's
+// promise. On the chain the proof names the outputs.
+func proofOf(r payments.Rail) string {
+	switch r {
+	case payments.RailCashu:
+		return ProofCashu
+	case payments.RailOnChain:
+		return ProofOnchainTxid
 	}
-	if _, ok := n.Chain(); ok {
-		return RailOnchain, ProofOnchainTxid
-	}
-	return RailLightning, ProofLightningPreimage
+	return ProofLightningPreimage
 }
 
 // PaymentProof is the evidence of a payment. For [ProofLightningPreimage] and
@@ -60,7 +53,7 @@ type Receipt struct {
 	PolicyBundleID hashing.Digest `json:"policy_bundle_id"`
 	JobHash        hashing.Digest `json:"job_hash"`
 	PaymentProof   PaymentProof   `json:"payment_proof"`
-	Rail           string         `json:"rail"`
+	Rail           payments.Rail  `json:"rail"`
 	AssetID        string         `json:"asset_id"`
 	AmountMsats    int64          `json:"amount_msats"`
 	ProviderID     string         `json:"provider_id"`      // npub
@@ -182,7 +175,7 @@ func (r Receipt) validate(keys keyring) error {
 func (c *checks) payment(r Receipt) {
 	c.that(isOneOf(r.PaymentProof.Type, ProofLightningPreimage, ProofCashu, ProofOnchainTxid), "payment_proof.type is unknown")
 	c.text("payment_proof.value", r.PaymentProof.Value)
-	c.that(isOneOf(r.Rail, RailLightning, RailCashu, RailOnchain, RailTaprootAssets), "rail is unknown")
+	c.that(isOneOf(r.Rail, payments.RailLightning, payments.RailCashu, payments.RailOnChain, payments.RailTaprootAssets), "rail is unknown")
 	c.that(isAssetID(r.AssetID), "asset_id is not qualified by its rail")
 	c.that(r.AmountMsats > 0 && r.AmountMsats <= payments.MaxMsats, "amount_msats is out of range")
 	c.that(r.BOLT11 != "" && len(r.BOLT11) <= bolt11.MaxLength, "bolt11 is empty or too long")
@@ -240,11 +233,4 @@ func splitIssuer(s string) (name, issuer string, qualified bool) {
 	return s, "", false
 }
 
-func isOneOf(s string, allowed ...string) bool {
-	for _, a := range allowed {
-		if s == a {
-			return true
-		}
-	}
-	return false
-}
+func isOneOf[T comparable](value T, allowed ...T) bool { return slices.Contains(allowed, value) }

@@ -155,10 +155,10 @@ func (v *verifier) describe(r *Report) {
 		r.Notes = append(r.Notes, "the asset "+quoted(rec.AssetID)+" is not bitcoin on the main network")
 	}
 
-	if rec.Rail == RailCashu {
+	if rec.Rail == payments.RailCashu {
 		r.Notes = append(r.Notes, "cashu: the money is the promise of a mint, and only the mint's word says that its notes were good and are spent")
 	}
-	if rec.Rail == RailOnchain {
+	if rec.Rail == payments.RailOnChain {
 		r.Notes = append(r.Notes, "onchain: nothing offline shows whether the outputs were paid, when, and that they still are; the chain does")
 	}
 	if rec.isEngagement() {

@@ -12,7 +12,7 @@ import (
 func (v *verifier) preimage(g grader) {
 	rec := v.receipt
 	// 5.1
-	_, proof := RailOf(v.network())
+	proof := proofOf(v.network().Rail())
 	g.step("5.1", "the proof is the rail's: lightning_preimage, cashu_proof or onchain_txid", match("payment_proof.type", rec.PaymentProof.Type, proof))
 	if g.isOver() {
 		return
@@ -51,7 +51,7 @@ func (v *verifier) network() payments.Network {
 	if v.invoiceErr != nil {
 		return ""
 	}
-	if v.receipt.Rail == RailOnchain {
+	if v.receipt.Rail == payments.RailOnChain {
 		if _, err := v.invoice.ChainAddress(); err == nil {
 			return v.invoice.Network.OnChain()
 		}
@@ -71,8 +71,7 @@ func (v *verifier) amount(g grader) {
 
 	// 6.2 to 6.4
 	network := v.network()
-	rail, _ := RailOf(network)
-	g.step("6.2", "the rail is that of the invoice's network, or onchain where it names one address", match("rail", rec.Rail, rail))
+	g.step("6.2", "the rail is that of the invoice's network, or onchain where it names one address", match("rail", rec.Rail, network.Rail()))
 	g.step("6.3", "asset_id is that of the invoice's network", match("asset_id", rec.AssetID, payments.AssetID(network)))
 	g.step("6.4", "amount_msats is the invoice's", match("amount_msats", rec.AmountMsats, v.invoice.AmountMsats))
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -88,7 +89,7 @@ func (v *verifier) replayPayment(s *replay.Summary) error {
 	p := lines[0]
 	return firstMismatch(
 		match("job_hash", digestOrNull(p.JobHash), rec.JobHash.String()),
-		match("rail", p.Rail, rec.Rail),
+		match("rail", payments.Rail(p.Rail), rec.Rail),
 		match("asset_id", p.AssetID, rec.AssetID),
 		match("amount_msats", p.AmountMsats, rec.AmountMsats),
 		match("status", p.Status, want),

@@ -6,7 +6,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
-	"github.com/lightwork-market/lightwork/payments/tapassets"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -84,8 +83,8 @@ func (w Wallet) check(path string) *Problem {
 		if w.NWC.URIFile == "" {
 			return Mistake(path+".nwc", "uri_file is needed: a file with the nostr+walletconnect:// address")
 		}
-	case receipts.RailTaprootAssets:
-		return Mistake(path+".backend", tapassets.ErrNoBackend.Error())
+	case string(payments.RailTaprootAssets):
+		return Mistake(path+".backend", payments.ErrTaprootAssets.Error())
 	case "cashu":
 		return w.Cashu.check(path + ".cashu")
 	default:

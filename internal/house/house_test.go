@@ -30,9 +30,8 @@ var rooms = map[string][]string{
 
 	// Wallets know money, nothing of jobs.
 	"payments/conformance":     {"hashing", "payments", "payments/bolt11"},
-	"payments/tapassets":       {"payments"},
-	"payments/bip21":           {"payments", "payments/bolt11"},
-	"payments/onchain":         {"payments", "payments/bip21", "payments/bolt11", "payments/lnd", "internal/sqlite"},
+	"payments/destination":     {"payments", "payments/bolt11"},
+	"payments/onchain":         {"payments", "payments/destination", "payments/bolt11", "payments/lnd", "internal/sqlite"},
 	"payments/lud16":           {"hashing", "payments", "payments/bolt11"},
 	"payments/lnd":             {"hashing", "payments", "payments/bolt11"},
 	"payments/cashu":           {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
@@ -92,7 +91,7 @@ var rooms = map[string][]string{
 	"agentruntime/agents/sandbox":         {"agentruntime/agent", "agentruntime/wire", "agentruntime/sandbox", "schemas"},
 
 	// What the stages of a provider and its store share.
-	"market/job": {"hashing", "payments", "payments/bip21", "receipts"},
+	"market/job": {"hashing", "payments", "payments/destination", "receipts"},
 	// The two sides of a trade declare what they need and know no backend.
 	"lifecycle":                   {"domain", "market/kinds", "hashing"},
 	"provider/internal/slots":     {},
@@ -100,8 +99,8 @@ var rooms = map[string][]string{
 	"provider/internal/announce":  {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/admission": {"market/job", "market/kinds", "provider/internal/slots", "receipts", "schemas"},
 	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
-	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/publish", "receipts"},
-	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
+	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/destination", "payments/bolt11", "provider/internal/publish", "receipts"},
+	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/destination", "payments/bolt11", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
 	// By what rules a buyer pays.
 	"buyer/approval": {"payments", "receipts"},
 	// What the stages of a buyer and its store share.
@@ -113,7 +112,7 @@ var rooms = map[string][]string{
 	"buyer/internal/pay":     {"buyer/purchase", "payments"},
 	"buyer/internal/profile": {"buyer/purchase", "hashing", "receipts", "schemas"},
 	"buyer/internal/proof":   {"buyer/internal/blob", "buyer/internal/profile", "buyer/purchase", "hashing", "payments", "receipts", "schemas"},
-	"buyer/internal/refund":  {"buyer/purchase", "hashing", "payments", "payments/bip21", "payments/bolt11", "payments/tapassets", "receipts"},
+	"buyer/internal/refund":  {"buyer/purchase", "hashing", "payments", "payments/destination", "payments/bolt11", "receipts"},
 	"buyer/internal/result":  {"buyer/internal/blob", "buyer/internal/profile", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "receipts", "schemas"},
 	"buyer":                  {"buyer/approval", "buyer/internal/author", "buyer/internal/discover", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "receipts", "schemas"},
 	// What both know as the market, on relays and blob servers.
@@ -214,7 +213,7 @@ var rooms = map[string][]string{
 	"internal/config": {
 		"internal/advice", "internal/display", "internal/nip05", "internal/observe", "internal/yamlfile", "agentruntime/agents/sandbox", "agentruntime/agents/text",
 		"agentruntime/model", "agentruntime/sandbox", "agentruntime/wire", "buyer", "lifecycle", "payments", "payments/playnet/playurl",
-		"payments/tapassets", "provider", "receipts", "relay/server", "schemas",
+		"provider", "receipts", "relay/server", "schemas",
 	},
 	"cmd/lightwork":        {"internal/cli"},
 	"cmd/lightwork-verify": {"receipts", "payments"},

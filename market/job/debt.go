@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/payments/destination"
 )
 
 // Errors of Debts.
@@ -101,10 +101,13 @@ func (d Debt) LeftMsats() int64 {
 	return max(0, left)
 }
 
+// Rail is what the refund moves on.
+func (r Refund) Rail() payments.Rail { return destination.RailOf(r.BOLT11) }
+
 // SentMsats is what the payee of a refund gets of Msats: on the chain less where the
 // miners' fee comes off it.
 func (r Refund) SentMsats() int64 {
-	if sats := bip21.Sats(r.BOLT11); sats > 0 {
+	if sats := destination.Sats(r.BOLT11); sats > 0 {
 		return sats * 1000
 	}
 	return r.Msats

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/payments/destination"
 )
 
 // Refunds go to an address and not to an invoice: what is owed on the chain is
@@ -27,7 +27,7 @@ func (w *Wallet) PlanRefund(ctx context.Context, address string) (payments.Chain
 	if err != nil {
 		return payments.ChainPlan{}, err
 	}
-	u, err := bip21.Parse(address, node.Network)
+	u, err := destination.ParseURI(address, node.Network)
 	if err != nil {
 		return payments.ChainPlan{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/payments/destination"
 )
 
 // refundOf plans a refund to an address and makes the payment that the plan means.
@@ -15,7 +15,7 @@ func refundOf(t *testing.T, w *Wallet, address string, sats int64) (payments.Cha
 	t.Helper()
 	plan, err := w.PlanRefund(t.Context(), address)
 	must(t, err)
-	text := bip21.URI{Address: plan.Address, Sats: sats}.String()
+	text := destination.URI{Address: plan.Address, Sats: sats}.String()
 	return plan, payments.Pay{BOLT11: text, AmountMsats: sats * 1000, FeeLimitMsats: plan.FeeMsats}
 }
 
@@ -49,7 +49,7 @@ func TestRefundFromAddressToFinal(t *testing.T) {
 	refunded(t, buyer, address, payments.InvoiceSettled, 7_000)
 
 	other := pay
-	other.BOLT11, other.AmountMsats = bip21.URI{Address: address, Sats: 8_000}.String(), 8_000_000
+	other.BOLT11, other.AmountMsats = destination.URI{Address: address, Sats: 8_000}.String(), 8_000_000
 	if err := seller.SendPayment(t.Context(), other); !errors.Is(err, payments.ErrAlreadyPaid) {
 		t.Errorf("another amount to the same address: %v", err)
 	}
@@ -156,7 +156,7 @@ func TestRefundsThatAreRefused(t *testing.T) {
 	}{
 		"another amount": {func(p *payments.Pay) { p.AmountMsats++ }, payments.ErrAmount},
 		"dust": {func(p *payments.Pay) {
-			p.BOLT11, p.AmountMsats = bip21.URI{Address: address, Sats: 545}.String(), 545_000
+			p.BOLT11, p.AmountMsats = destination.URI{Address: address, Sats: 545}.String(), 545_000
 		}, ErrDust},
 		"no amount":    {func(p *payments.Pay) { p.BOLT11, p.AmountMsats = "bitcoin:"+address, 0 }, payments.ErrAmount},
 		"over the fee": {func(p *payments.Pay) { p.FeeLimitMsats = fakeFee*1000 - 1 }, payments.ErrNoRoute},

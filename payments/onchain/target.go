@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
+	"github.com/lightwork-market/lightwork/payments/destination"
 )
 
 // target is where a payment goes, and what it is known by.
@@ -29,7 +29,7 @@ func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (target, error)
 	if err != nil {
 		return target{}, err
 	}
-	if bip21.Is(pay.BOLT11) {
+	if destination.RailOf(pay.BOLT11) == payments.RailOnChain {
 		return readURI(pay, node)
 	}
 	return readInvoice(pay, node)
@@ -62,7 +62,7 @@ func readInvoice(pay payments.Pay, node payments.Node) (target, error) {
 }
 
 func readURI(pay payments.Pay, node payments.Node) (target, error) {
-	u, err := bip21.Parse(pay.BOLT11, node.Network)
+	u, err := destination.ParseURI(pay.BOLT11, node.Network)
 	if err != nil {
 		return target{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
 	}

@@ -80,7 +80,7 @@ func saying(events [][]byte, content []byte) []byte {
 
 // secretOf is the preimage that a payment gave us, as a file has it.
 func secretOf(pay *payments.Payment) []byte {
-	if pay == nil || pay.State != payments.PaymentSucceeded || pay.Outpoints != "" {
+	if pay == nil || pay.Preimage.IsZero() {
 		return nil
 	}
 	return []byte(pay.Preimage.String() + "\n")

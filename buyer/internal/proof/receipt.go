@@ -135,7 +135,7 @@ func (j *Judge) bundleWith(ctx context.Context, p purchase.Purchase, purpose rec
 // want more confirmations than the provider. An error says that the wallet does
 // not tell now.
 func (j *Judge) paidOnChain(ctx context.Context, p purchase.Purchase, receipt nostr.Event) (bool, error) {
-	if _, onChain := j.Network.Chain(); !onChain {
+	if j.Network.Rail() != payments.RailOnChain {
 		return false, nil
 	}
 	rec, err := receipts.ParseReceipt([]byte(receipt.Content))

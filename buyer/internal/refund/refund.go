@@ -17,9 +17,8 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
-	"github.com/lightwork-market/lightwork/payments/tapassets"
+	"github.com/lightwork-market/lightwork/payments/destination"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -90,48 +89,23 @@ func (d *Desk) Tags(ctx context.Context, to string, mayPrepay bool, msats int64)
 	return nostr.Tags{{"param", "refund", to}}, nil
 }
 
-// Check wants an invoice that a provider could pay, or a Lightning address,
-// of which only that it is one can be told.
+// Check wants what a provider could pay: an invoice, an address of our wallet's
+// chain, or a Lightning address, of which only that it is one can be told.
 func (d *Desk) Check(ctx context.Context, text string) error {
-	if d.Chain != nil {
-		node, err := d.Node(ctx)
-		if err != nil {
-			return err
-		}
-		_, err = bip21.Parse(text, node.Network)
-		return err
-	}
-
-	if strings.Contains(text, "@") {
-		_, _, err := payments.ParseAddress(text)
-		return err
-	}
-	if tapassets.IsAddress(text) {
-		return tapassets.Refuse(text)
-	}
-
-	inv, err := bolt11.Decode(text)
-	if err != nil {
-		return fmt.Errorf("not a BOLT11 invoice: %w", err)
-	}
+	var network payments.Network // any, without a wallet
 	if d.Node != nil {
 		node, err := d.Node(ctx)
 		if err != nil {
 			return err
 		}
-		if inv.Network != node.Network {
-			return fmt.Errorf("%w: the invoice is for %s, our wallet for %s", payments.ErrWrongNetwork, inv.Network, node.Network)
-		}
+		network = node.Network
 	}
 
-	switch {
-	case inv.AmountMsats < 1:
-		return errors.New("the invoice names no amount")
-	case time.Until(inv.ExpiresAt()) < time.Hour:
-		return errors.New("the invoice expires within the hour")
+	to, err := destination.Parse(text, network)
+	if err == nil && to.Invoice != nil && time.Until(to.Invoice.ExpiresAt()) < time.Hour {
+		err = errors.New("the invoice expires within the hour")
 	}
-
-	return nil
+	return err
 }
 
 // newTarget is an invoice of our wallet's, or on the chain a fresh address.
@@ -148,9 +122,9 @@ func (d *Desk) newTarget(ctx context.Context, msats int64) (string, error) {
 	return inv.BOLT11, err
 }
 
-// destination is the invoice or the address in our request that a refund is to go
+// targetOf is the invoice or the address in our request that a refund is to go
 // to; false if it names none that our wallet could know.
-func destination(t *purchase.Terms) (text string, ok bool) {
+func targetOf(t *purchase.Terms) (text string, ok bool) {
 	return t.Refund, t.Refund != "" && !strings.Contains(t.Refund, "@")
 }
 
@@ -158,16 +132,11 @@ func destination(t *purchase.Terms) (text string, ok bool) {
 // name it, in whatever spelling; "" if its request names nothing that our wallet
 // could know.
 func Target(p purchase.Purchase) string {
-	named, ok := destination(purchase.TermsOf(p))
+	named, ok := targetOf(purchase.TermsOf(p))
 	if !ok {
 		return ""
 	}
-	if inv, err := bolt11.Decode(named); err == nil {
-		return inv.PaymentHash.String()
-	}
-
-	address, _, _ := strings.Cut(strings.TrimPrefix(strings.ToLower(named), "bitcoin:"), "?")
-	return address
+	return destination.Key(named)
 }
 
 // Due reports whether money that was paid for the purchase should come
@@ -177,7 +146,7 @@ func Due(p purchase.Purchase) bool {
 		p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
 		return false
 	}
-	_, named := destination(purchase.TermsOf(p))
+	_, named := targetOf(purchase.TermsOf(p))
 	return named
 }
 
@@ -204,7 +173,7 @@ func (d *Desk) Await(ctx context.Context, p purchase.Purchase, tell func(purchas
 	if d.Receiver == nil && d.Chain == nil || !Due(p) {
 		return p, nil
 	}
-	named, _ := destination(purchase.TermsOf(p))
+	named, _ := targetOf(purchase.TermsOf(p))
 	say := func(what string, inv payments.Invoice, text string) {
 		tell(purchase.Progress{At: time.Now().UTC(), Who: "wallet", What: what, Msats: inv.PaidMsats, Hash: inv.PaymentHash.String(), Text: text})
 	}

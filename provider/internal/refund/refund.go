@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,9 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
-	"github.com/lightwork-market/lightwork/payments/bolt11"
-	"github.com/lightwork-market/lightwork/payments/tapassets"
+	"github.com/lightwork-market/lightwork/payments/destination"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -159,25 +156,21 @@ func (s *Refunder) planRefund(ctx context.Context, b payBack) (*job.Refund, erro
 		return s.planOnChain(ctx, b)
 	}
 
-	if strings.Contains(b.to, "@") {
-		var err error
+	to, err := destination.Parse(b.to, s.cfg.Node().Network)
+	if err == nil && to.LightningAddress != "" {
 		if b.to, b.most, err = s.invoiceOf(ctx, b.to, b.owed); err != nil {
 			return nil, err
 		}
+		to, err = destination.Parse(b.to, s.cfg.Node().Network)
 	}
 
-	if tapassets.IsAddress(b.to) {
-		return nil, fmt.Errorf("its refund cannot be sent: %w", tapassets.Refuse(b.to))
-	}
-	inv, err := bolt11.Decode(b.to)
-	if err != nil {
-		return nil, errors.New("its refund invoice cannot be read")
-	}
-
+	inv := to.Invoice
 	switch {
-	case inv.Network != s.cfg.Node().Network:
-		return nil, fmt.Errorf("its refund invoice is for %s, not %s", inv.Network, s.cfg.Node().Network)
-	case inv.AmountMsats <= 0 || inv.AmountMsats > b.most:
+	case errors.Is(err, payments.ErrWrongNetwork), errors.Is(err, payments.ErrAmount), errors.Is(err, payments.ErrAddress), errors.Is(err, payments.ErrTaprootAssets):
+		return nil, fmt.Errorf("its refund cannot be sent: %w", err)
+	case inv == nil:
+		return nil, errors.New("its refund invoice cannot be read")
+	case inv.AmountMsats > b.most:
 		return nil, fmt.Errorf("its refund invoice is for %d msats, not for 1 to %d", inv.AmountMsats, b.most)
 	case time.Until(inv.ExpiresAt()) < refundMargin:
 		return nil, errors.New("its refund invoice has expired")
@@ -255,7 +248,7 @@ func (s *Refunder) Address(view nostr.Event, mode receipts.Mode) string {
 	if s.cfg.Settings == nil || s.cfg.Settings.Chain == nil || mode != receipts.ModePrepay {
 		return ""
 	}
-	u, err := bip21.Parse(refundParam(view), s.cfg.Node().Network)
+	u, err := destination.ParseURI(refundParam(view), s.cfg.Node().Network)
 	if err != nil {
 		return ""
 	}
@@ -282,7 +275,7 @@ func (s *Refunder) planOnChain(ctx context.Context, b payBack) (*job.Refund, err
 	if sent < leastOnChain || plan.FeeMsats > owed/minersShare {
 		return nil, fmt.Errorf("the miners would take about %d msats of it", plan.FeeMsats)
 	}
-	text := bip21.URI{Address: plan.Address, Sats: sent / msatsPerSat}.String()
+	text := destination.URI{Address: plan.Address, Sats: sent / msatsPerSat}.String()
 	return &job.Refund{BOLT11: text, PaymentHash: plan.Hash, Msats: owed, FeeLimitMsats: limit, Wallet: s.cfg.Node().Wallet()}, nil
 }
 
@@ -313,7 +306,7 @@ func unused(r job.Refund, pay payments.Payment) int64 {
 
 // place names where a refund goes, for people.
 func place(r job.Refund) string {
-	if bip21.Is(r.BOLT11) {
+	if r.Rail() == payments.RailOnChain {
 		return "refund address"
 	}
 	return "refund invoice"

@@ -8,11 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nbd-wtf/go-nostr"
+
 	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
-	"github.com/nbd-wtf/go-nostr"
 )
 
 // Wake has recorded refunds looked for at once.

@@ -1,4 +1,4 @@
-package bip21_test
+package destination_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/payments/bip21"
+	"github.com/lightwork-market/lightwork/payments/destination"
 )
 
 // Addresses of BIP 173 and BIP 350.
@@ -16,7 +16,7 @@ const (
 	p2tr   = "bc1p0xlxvlhemja6c4dqv22uapctqupfhlxm9h8z3k2e72q4k9hcz7vqzk5jj0"
 )
 
-func TestParse(t *testing.T) {
+func TestParseURI(t *testing.T) {
 	for _, tt := range []struct {
 		text    string
 		network payments.Network
@@ -32,21 +32,21 @@ func TestParse(t *testing.T) {
 		{"bitcoin:" + p2wpkh + "?amount=20999999.99999999", payments.Mainnet, p2wpkh, 2_099_999_999_999_999},
 		{"bitcoin:" + p2wpkh + "?amount=1", payments.Mainnet, p2wpkh, 100_000_000},
 	} {
-		got, err := bip21.Parse(tt.text, tt.network)
+		got, err := destination.ParseURI(tt.text, tt.network)
 		if err != nil || got.Address != tt.address || got.Sats != tt.sats {
 			t.Errorf("%s: %+v, %v", tt.text, got, err)
 			continue
 		}
-		if sats := bip21.Sats(tt.text); sats != tt.sats {
+		if sats := destination.Sats(tt.text); sats != tt.sats {
 			t.Errorf("%s: %d sat", tt.text, sats)
 		}
-		if again, err := bip21.Parse(got.String(), tt.network); err != nil || again.String() != got.String() || again.Sats != tt.sats {
+		if again, err := destination.ParseURI(got.String(), tt.network); err != nil || again.String() != got.String() || again.Sats != tt.sats {
 			t.Errorf("%s is written as %s: %+v, %v", tt.text, got, again, err)
 		}
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestURIRefusals(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":              "",
 		"another network":    p2wsh,
@@ -67,24 +67,24 @@ func TestRefusals(t *testing.T) {
 		"label":              "bitcoin:" + p2wpkh + "?label=x",
 		"far too long":       strings.Repeat("b", 1<<20),
 	} {
-		if got, err := bip21.Parse(text, payments.Mainnet); !errors.Is(err, bip21.ErrText) {
+		if got, err := destination.ParseURI(text, payments.Mainnet); !errors.Is(err, destination.ErrText) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	if _, err := bip21.Parse(p2wpkh, payments.Play); !errors.Is(err, bip21.ErrText) {
+	if _, err := destination.ParseURI(p2wpkh, payments.Play); !errors.Is(err, destination.ErrText) {
 		t.Errorf("play money: %v", err)
 	}
 }
 
-func FuzzParse(f *testing.F) {
+func FuzzParseURI(f *testing.F) {
 	f.Add(p2wpkh)
 	f.Add("bitcoin:" + p2tr + "?amount=0.1")
 	f.Fuzz(func(t *testing.T, text string) {
-		u, err := bip21.Parse(text, payments.Mainnet)
+		u, err := destination.ParseURI(text, payments.Mainnet)
 		if err != nil {
 			return
 		}
-		again, err := bip21.Parse(u.String(), payments.Mainnet)
+		again, err := destination.ParseURI(u.String(), payments.Mainnet)
 		if err != nil || again.String() != u.String() {
 			t.Errorf("%q reads as %s, and that as %s, %v", text, u, again, err)
 		}

@@ -1,7 +1,4 @@
-// Package bip21 reads and writes what is to be paid on the chain without an
-// invoice: a segwit address, or "bitcoin:ADDRESS?amount=BTC" (BIP 21) with
-// nothing else in it. What a text cannot say exactly is refused.
-package bip21
+package destination
 
 import (
 	"errors"
@@ -23,21 +20,21 @@ const (
 	maxBTC     = 21_000_000
 )
 
-// URI is an address, and what it is to be paid.
+// URI is an address of the chain and what it is to be paid: BIP 21 with nothing else in it.
 type URI struct {
 	To      bolt11.Fallback
 	Address string // in lower case
 	Sats    int64  // 0: not said
 }
 
-// Is reports whether a text claims to be such a URI.
-func Is(text string) bool {
+// isURI reports whether a text claims to be such a URI.
+func isURI(text string) bool {
 	return len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme)
 }
 
-// Parse reads a URI, or an address alone, of a network whose money moves in
+// ParseURI reads a URI, or an address alone, of a network whose money moves in
 // transactions (payments.Network.OnChain or what it is of).
-func Parse(text string, network payments.Network) (URI, error) {
+func ParseURI(text string, network payments.Network) (URI, error) {
 	if of, ok := network.Chain(); ok {
 		network = of
 	}
@@ -45,7 +42,7 @@ func Parse(text string, network payments.Network) (URI, error) {
 		return URI{}, fmt.Errorf("%w: %d bytes", ErrText, len(text))
 	}
 	address, amount, has := text, "", false
-	if Is(text) {
+	if isURI(text) {
 		address, amount, has = strings.Cut(text[len(scheme):], amountIs)
 	}
 	to, err := bolt11.ParseAddress(address, network)
@@ -65,7 +62,7 @@ func Parse(text string, network payments.Network) (URI, error) {
 // Sats is the amount of a URI, whose address is of any network; 0 if it says none.
 func Sats(text string) int64 {
 	_, amount, has := strings.Cut(text, amountIs)
-	if sats, err := parseBTC(amount); has && err == nil && Is(text) {
+	if sats, err := parseBTC(amount); has && err == nil && isURI(text) {
 		return sats
 	}
 	return 0
