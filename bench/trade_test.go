@@ -127,7 +127,7 @@ func newTrade(tb testing.TB) *trade {
 	as("provider", func() {
 		sells, selling = connect()
 		p, err := provider.New(provider.Config{
-			Signer: sells, Store: open().ProviderStore("bench"), Market: selling, Runner: echo{sells.PublicKey()},
+			Signer: sells, Store: open().Sales("bench"), Market: selling, Runner: echo{sells.PublicKey()},
 			RootSecret: secret, Policy: receipts.Policy{Version: 1, Producer: "test"},
 			Offers:  []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeFree}}},
 			Profile: provider.Profile{Producer: "bench@1"},

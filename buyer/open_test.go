@@ -114,7 +114,7 @@ func TestOpenTakesTheBestOffer(t *testing.T) {
 			return status != nil && status[1] == "error" && len(status) > 2 && strings.HasPrefix(status[2], "canceled")
 		})
 		markettest.Check(t, err)
-		job, err := r.DB.ProviderStore("paid-job").Job(w.Ctx, p.RequestID)
+		job, err := r.DB.Sales("paid-job").Job(w.Ctx, p.RequestID)
 		markettest.Check(t, err)
 		if inv, err := r.Wallet.LookupInvoice(w.Ctx, job.PaymentHash); err != nil || inv.State != payments.InvoiceCanceled {
 			t.Errorf("the invoice of one who is not taken is %s, %v", inv.State, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/store"
+	storesales "github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -38,7 +39,7 @@ const (
 type shop struct {
 	t     *testing.T
 	key   *relay.Key
-	store *store.ProviderStore
+	store *storesales.Store
 	in    chan nostr.Event
 	out   chan nostr.Event // feedback and results, as published
 
@@ -58,7 +59,7 @@ func openShop(t *testing.T, change func(*provider.Config)) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{t: t, key: key, store: k.ProviderStore("paid-job"), in: make(chan nostr.Event), out: make(chan nostr.Event, 256)}
+	s := &shop{t: t, key: key, store: k.Sales("paid-job"), in: make(chan nostr.Event), out: make(chan nostr.Event, 256)}
 	cfg := provider.Config{
 		Signer: key, Store: s.store, Wallet: s, Market: s, Runner: s, RootSecret: make([]byte, 32), Policy: markettest.Policy(),
 		Offers: []provider.Offer{{SchemaID: string(schemas.SandboxRun), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModeFree}, PerMinuteMsats: minute}},

@@ -43,14 +43,14 @@ func TestOldBackup(t *testing.T) {
 	k, err := store.Open(w.Ctx, dir, store.Options{})
 	markettest.Check(t, err)
 	t.Cleanup(func() { markettest.Check(t, k.Close()) })
-	w.Store.Store = k.ProviderStore("paid-job")
+	w.Store.Store = k.Sales("paid-job")
 	w.Serve(t, nil)
 	next := sold()
 	hash := hashing.Bytes(mustCanonical(t, last))
 	if next.Sequence != 3 || next.PreviousReceiptHash == nil || *next.PreviousReceiptHash != hash {
 		t.Errorf("after the restore: sequence %d, previous %v, want 3 and %v", next.Sequence, next.PreviousReceiptHash, hash)
 	}
-	jobs, err := k.ProviderStore("paid-job").Jobs(w.Ctx, 0)
+	jobs, err := k.Sales("paid-job").Jobs(w.Ctx, 0)
 	markettest.Check(t, err)
 	if len(jobs) != 2 { // the one of the backup, and the one just sold
 		t.Errorf("%d jobs are known after the restore", len(jobs))

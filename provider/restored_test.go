@@ -41,7 +41,7 @@ func TestBackupOfAnOpenJob(t *testing.T) {
 			k, err := store.Open(w.Ctx, dir, store.Options{})
 			markettest.Check(t, err)
 			t.Cleanup(func() { markettest.Check(t, k.Close()) })
-			w.Store.Store = k.ProviderStore("paid-job")
+			w.Store.Store = k.Sales("paid-job")
 			chain := newOnChain(w) // which goes on showing the payment
 			chain.comes(nil, payments.InvoiceSettled, markettest.RateMsats)
 			w.Serve(t, func(cfg *provider.Config) {
@@ -61,7 +61,7 @@ func TestBackupOfAnOpenJob(t *testing.T) {
 			if n := w.Runner.Count(); n != 1 {
 				t.Errorf("%d runs", n)
 			}
-			debts, err := k.ProviderStore("paid-job").Debts(w.Ctx)
+			debts, err := k.Sales("paid-job").Debts(w.Ctx)
 			markettest.Check(t, err)
 			if len(debts) != 0 {
 				t.Errorf("%d debts", len(debts))

@@ -91,7 +91,7 @@ func TestLosersAreReleased(t *testing.T) {
 		return s != nil && s[1] == "error" && strings.HasPrefix(s[2], string(provider.CodeUnpaid))
 	})
 	markettest.Check(t, err)
-	job, err := liar.DB.ProviderStore("paid-job").Job(w.Ctx, p.Members[0].RequestID)
+	job, err := liar.DB.Sales("paid-job").Job(w.Ctx, p.Members[0].RequestID)
 	if err != nil || job.State != provider.StateFailed || job.ReceiptID != "" {
 		t.Errorf("the loser's job is %s, %v", job.State, err)
 	}

@@ -162,7 +162,7 @@ func (w *cashuWorld) count(t *testing.T) (b books) {
 		b.purchases = len(all)
 	})
 	w.inside(t, seller, func(k *store.Store) {
-		all, err := k.ProviderStore("").Jobs(w.ctx, 0)
+		all, err := k.Sales("").Jobs(w.ctx, 0)
 		check(t, err)
 		b.jobs = len(all)
 	})

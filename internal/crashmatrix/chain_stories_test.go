@@ -155,7 +155,7 @@ func (w *chainWorld) paidBack(t *testing.T, requestID string) (debt provider.Deb
 	t.Helper()
 	w.await(t, "the refund is final", func() (done bool) {
 		w.inside(t, seller, func(k *store.Store) {
-			all, err := k.ProviderStore("").Debts(w.ctx)
+			all, err := k.Sales("").Debts(w.ctx)
 			check(t, err)
 			for _, d := range all {
 				if d.RequestID == requestID && d.Refund != nil && d.Refund.End != nil {

@@ -46,7 +46,7 @@ func (w *world) read(t *testing.T) books {
 	})
 	b.spentMsats, b.reservedMsats = w.ledger(t)
 	w.inside(t, seller, func(k *store.Store) {
-		all, err := k.ProviderStore("").Jobs(w.ctx, 0)
+		all, err := k.Sales("").Jobs(w.ctx, 0)
 		check(t, err)
 		b.jobs = len(all)
 	})
@@ -118,7 +118,7 @@ func (w *world) sold(t *testing.T) (job provider.Job) {
 	t.Helper()
 	w.await(t, "the job ends", func() bool {
 		w.inside(t, seller, func(k *store.Store) {
-			store := k.ProviderStore("")
+			store := k.Sales("")
 			newest, err := store.Jobs(w.ctx, 1)
 			check(t, err)
 			if len(newest) > 0 {

@@ -47,7 +47,7 @@ func backupOfPaid(t *testing.T, w *world) {
 	p, _ := w.purchase(t)
 	w.saidOnce(t, p, 0, "6050", "7002")
 	w.inside(t, seller, func(k *store.Store) {
-		debts, err := k.ProviderStore("").Debts(w.ctx)
+		debts, err := k.Sales("").Debts(w.ctx)
 		check(t, err)
 		if len(debts) != 0 {
 			t.Errorf("the provider owes %+v for a job that it delivered", debts)

@@ -128,7 +128,7 @@ func (l life) sell(ctx context.Context, k *killer, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	store := jobStore{p.db.ProviderStore("paid-job"), k}
+	store := jobStore{p.db.Sales("paid-job"), k}
 	sold, err := provider.New(provider.Config{
 		Signer: p.key, Store: store, Wallet: payee{p.wallet, k}, Market: stall{p.market, k},
 		Runner: worker{k, p.key.PublicKey(), l.Fail}, Log: log,

@@ -142,7 +142,7 @@ func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	k, err := store.Open(w.ctx, w.seller.Dir, store.Options{})
 	markettest.Check(t, err)
 	defer k.Close()
-	jobs, err := k.ProviderStore("paid-job").Jobs(w.ctx, 0)
+	jobs, err := k.Sales("paid-job").Jobs(w.ctx, 0)
 	markettest.Check(t, err)
 	if len(jobs) != 1 {
 		t.Fatalf("%d jobs", len(jobs))
@@ -158,7 +158,7 @@ func (w *world) job(t *testing.T) (job provider.Job, receiptRows int) {
 	if want := jobs[0].RequestID + "/result"; directives != 1 || key != want {
 		t.Errorf("%d directives, key %q, not %q", directives, key, want)
 	}
-	job, err = k.ProviderStore("paid-job").Job(w.ctx, jobs[0].RequestID)
+	job, err = k.Sales("paid-job").Job(w.ctx, jobs[0].RequestID)
 	markettest.Check(t, err)
 	return job, receiptRows
 }

@@ -261,11 +261,10 @@ var tested = []string{
 
 // over has, by measure and room, what is over its bound today.
 var over = map[string]int{
-	"files of internal/store": 29,
-	"files of provider":       34,
+	"files of provider": 34,
 
 	"methods of buyer.Client":                        80,
-	"methods of internal/store.Tx":                   70,
+	"methods of internal/store.BuyerStore":           44,
 	"methods of provider.Provider":                   138,
 	"methods of provider/internal/publish.Publisher": 49,
 

@@ -82,7 +82,7 @@ func (w *World) Sell(t *testing.T, r *Rival, change func(*provider.Config), lie 
 	t.Helper()
 	m, hangUp := w.Dial(t, r.Key)
 	cfg := provider.Config{
-		Signer: LyingSigner{r.Key, lie}, Store: r.DB.ProviderStore("paid-job"), Wallet: r.Wallet, Market: m, Runner: r.Runner, Cipher: r.Key,
+		Signer: LyingSigner{r.Key, lie}, Store: r.DB.Sales("paid-job"), Wallet: r.Wallet, Market: m, Runner: r.Runner, Cipher: r.Key,
 		RootSecret: r.secret, Policy: Policy(),
 		Offers: []provider.Offer{{SchemaID: SandboxRun, Modes: []receipts.Mode{receipts.ModeHold}, PerMinuteMsats: r.Rate}},
 		Images: provider.Images{HostDigest: Toolchain().String(), Registered: func(string) bool { return false }},

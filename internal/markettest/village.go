@@ -112,7 +112,7 @@ func (v *Village) ConfigOfSeller(name string) provider.Config {
 	k := must(store.Open(v.ctx, filepath.Join(v.dir, name), store.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	return provider.Config{
-		Signer: key, Store: k.ProviderStore("paid-job"), Market: v.connect(key), Runner: worker{key.PublicKey(), name}, Cipher: key,
+		Signer: key, Store: k.Sales("paid-job"), Market: v.connect(key), Runner: worker{key.PublicKey(), name}, Cipher: key,
 		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: receipts.Policy{Version: 1, Producer: "test"},
 		Offers: []provider.Offer{
 			{SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000},

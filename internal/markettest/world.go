@@ -99,7 +99,7 @@ func NewFor(t *testing.T, patience time.Duration) *World {
 	w.Relays = []string{"ws://" + w.host}
 	w.Seller = w.NewParty(t, "provider")
 	w.Runner.Key = w.Seller.Key.PublicKey()
-	w.Store = &JobStore{Store: w.Seller.DB.ProviderStore("paid-job"), change: make(chan struct{})}
+	w.Store = &JobStore{Store: w.Seller.DB.Sales("paid-job"), change: make(chan struct{})}
 	return w
 }
 

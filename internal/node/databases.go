@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/names"
 )
 
 // Databases are those of a node's two roles. Looking into one needs no stop of the
@@ -60,7 +61,7 @@ func FaultOf(err error) Fault {
 }
 
 // MinName is the shortest beginning of an id that finds something.
-const MinName = store.MinNamePrefix
+const MinName = names.MinPrefix
 
 // openToRead opens a role's database, also beside a running node; nil if there is
 // none yet.
@@ -95,7 +96,7 @@ func (d Databases) ReadSales(ctx context.Context, do func(*Sales) error) error {
 	if k == nil {
 		return do(nil)
 	}
-	return cmp.Or(do(&Sales{k.ProviderStore(jobsProfile)}), k.Close())
+	return cmp.Or(do(&Sales{k.Sales(jobsProfile)}), k.Close())
 }
 
 // history is what we bought before, from whom; nil before the first purchase.

@@ -102,7 +102,7 @@ func (m Market) Retire(ctx context.Context, unfinished func(jobs int)) (acks []p
 	if err != nil {
 		return nil, advice.Hint(err, "stop lightwork provider run first: it would announce itself again")
 	}
-	open, err := k.ProviderStore(jobsProfile).OpenJobs(ctx)
+	open, err := k.Sales(jobsProfile).OpenJobs(ctx)
 	if err = cmp.Or(err, k.Close()); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/internal/observe"
-	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay/exchange"
 )
@@ -40,7 +40,7 @@ type observed struct {
 	log       *slog.Logger
 }
 
-func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Market, sup *supervisor.Supervisor, store *store.ProviderStore, w wallets.Wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
+func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Market, sup *supervisor.Supervisor, store *sales.Store, w wallets.Wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
 	cfg := observe.Config{
 		Version: c.Version, PubKey: key.PublicKey(), Dir: c.DataDir("provider"), Board: board,
 		Relays: m.Pool.Status, Agents: sup.Status, Offers: offers, Outbox: store.PendingCount,

@@ -28,7 +28,7 @@ func followPin(ctx context.Context, c *Node, k *store.Store) (pinned []byte, err
 	if err != nil || pin == nil {
 		return nil, err
 	}
-	doc, err := k.ProviderStore(jobsProfile).Content(ctx, *pin)
+	doc, err := k.Sales(jobsProfile).Content(ctx, *pin)
 	if err != nil {
 		return nil, advice.Usage("lightwork policy list shows what there is; policy unpin removes the pin", "the pinned policy bundle %s is not here: %w", display.Short(pin.String()), err)
 	}

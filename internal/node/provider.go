@@ -86,7 +86,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 		tell.say("%s", why)
 	}
 	goods.unpaid = unpaid
-	open, err := k.ProviderStore(jobsProfile).OpenJobs(ctx)
+	open, err := k.Sales(jobsProfile).OpenJobs(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 	if err != nil {
 		return err
 	}
-	seen, err := openObserved(c, board, key, m, sup, k.ProviderStore(jobsProfile), w, goods.offers, log)
+	seen, err := openObserved(c, board, key, m, sup, k.Sales(jobsProfile), w, goods.offers, log)
 	if err != nil {
 		return err
 	}

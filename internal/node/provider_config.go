@@ -40,7 +40,7 @@ func providerConfigOf(c *Node, key keys.Signer, k *store.Store, m *exchange.Mark
 	}
 
 	cfg := provider.Config{
-		Signer: key, SignLater: key.Remote != nil, Store: k.ProviderStore(jobsProfile), Market: m, Runner: run, Log: log,
+		Signer: key, SignLater: key.Remote != nil, Store: k.Sales(jobsProfile), Market: m, Runner: run, Log: log,
 		Offers: c.Offers(), Kinds: provider.Kinds{Also: c.Provider.Kinds}, Lifecycle: c.Provider.Lifecycle.Provider(),
 		Images: provider.Images{HostDigest: image, Registered: func(d string) bool { return slices.Contains(registered, d) }, Fetches: c.fetches, FullNetwork: c.Sandbox.FullNetworkMB > 0, Confinement: c.announcedLevel()},
 		Profile: provider.Profile{

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/internal/store/names"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
 // Sales is what this node has sold, to read.
-type Sales struct{ store *store.ProviderStore }
+type Sales struct{ store *sales.Store }
 
 // StoredReceipt is a receipt as a side keeps it.
 type StoredReceipt struct {
@@ -87,7 +88,7 @@ func (s *Sales) Policy(ctx context.Context, id hashing.Digest) ([]byte, error) {
 	return s.store.Content(ctx, id)
 }
 
-func storedReceipts(list []store.StoredReceipt, err error) (all []StoredReceipt, _ error) {
+func storedReceipts(list []names.Receipt, err error) (all []StoredReceipt, _ error) {
 	for _, r := range list {
 		all = append(all, StoredReceipt(r))
 	}

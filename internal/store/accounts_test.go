@@ -17,7 +17,7 @@ import (
 // left of the other lowered the price of a sale in the next month.
 func TestEarnings(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	price := testJob("a", "prepay").PriceMsats
 	buyer := testJob("a", "prepay").Buyer
 

@@ -174,7 +174,7 @@ func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, out
 		if err != nil {
 			return err
 		}
-		if err := tx.putAll(contents); err != nil {
+		if err := tx.PutContents(contents); err != nil {
 			return err
 		}
 
@@ -203,7 +203,7 @@ func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []by
 			return err
 		}
 
-		return tx.putAll(contents)
+		return tx.PutContents(contents)
 	})
 }
 

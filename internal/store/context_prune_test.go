@@ -119,7 +119,7 @@ func TestOpenJobsKeepTheirJournal(t *testing.T) {
 	requirements.Covers(t, "K-40")
 	k := open(t)
 	j := testJob("x", receipts.ModeHold)
-	toState(t, k.ProviderStore("p"), j, job.StateRunning)
+	toState(t, k.Sales("p"), j, job.StateRunning)
 	must(t, k.PipelineLog("p").Append(t.Context(), pipeline.Entry{
 		Thread: pipeline.ThreadID(threadOf(j)), Direction: pipeline.Outbound, Handler: "h", PayloadTag: "t",
 		PayloadHash: digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainDays, Days: 1},
@@ -130,7 +130,7 @@ func TestOpenJobsKeepTheirJournal(t *testing.T) {
 			t.Errorf("pruned %+v, %v, want %d", got, err, want)
 		}
 		if want == 0 {
-			must(t, doStep(t, k.ProviderStore("p"), j, "cancel"))
+			must(t, doStep(t, k.Sales("p"), j, "cancel"))
 		}
 	}
 }

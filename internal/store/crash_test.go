@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -37,7 +38,7 @@ func child(dir string) int {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				name := fmt.Sprintf("%d/%d/%d", os.Getpid(), c, i)
-				err := sell(ctx, k.ProviderStore("p"), testJob(name, receipts.ModeHold), say)
+				err := sell(ctx, k.Sales("p"), testJob(name, receipts.ModeHold), say)
 				if err == nil {
 					err = journalOf(k, "root.of["+name+"]", say)
 				}
@@ -55,7 +56,7 @@ func child(dir string) int {
 	return 1
 }
 
-func sell(ctx context.Context, s *ProviderStore, j job.Job, say func(id, state string)) error {
+func sell(ctx context.Context, s *sales.Store, j job.Job, say func(id, state string)) error {
 	if err := s.AddJob(ctx, j); err != nil {
 		return err
 	}

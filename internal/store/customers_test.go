@@ -9,7 +9,7 @@ import (
 // TestHasPaid: an order makes nobody a customer, a receipt does.
 func TestHasPaid(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", "hold")
 	for _, to := range []job.State{job.StateDelivering, job.StateSucceeded} {
 		if to == job.StateDelivering {

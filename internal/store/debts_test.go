@@ -10,12 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
 // owe brings a prepaid job to its failure, with a refund of msats; 0 is none.
-func owe(t testing.TB, s *ProviderStore, name string, msats int64) job.Job {
+func owe(t testing.TB, s *sales.Store, name string, msats int64) job.Job {
 	t.Helper()
 	j := testJob(name, "prepay")
 	toState(t, s, j, job.StatePaid)
@@ -40,7 +41,7 @@ func refundedFor(j job.Job) job.RefundEnd {
 	return job.RefundEnd{Attempt: 1, State: payments.PaymentSucceeded, FeeMsats: 3, Preimage: refundSecret(j)}
 }
 
-func checkCredit(t testing.TB, s *ProviderStore, want int64) {
+func checkCredit(t testing.TB, s *sales.Store, want int64) {
 	t.Helper()
 	if got, err := s.CreditOf(t.Context(), hexID("buyer")); got != want || err != nil {
 		t.Errorf("credit is %d msats, want %d; %v", got, want, err)
@@ -51,11 +52,11 @@ func checkCredit(t testing.TB, s *ProviderStore, want int64) {
 // a database that was closed and opened.
 func TestRefundFromRecordToEnd(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := owe(t, s, "x", 21_000)
 	again := func() {
 		k.reopen(t)
-		s = k.ProviderStore("p")
+		s = k.Sales("p")
 	}
 	again()
 	want := *debtOf(j, 21_000).Refund
@@ -100,7 +101,7 @@ func TestRefundFromRecordToEnd(t *testing.T) {
 // for more than the buyer's credit; one that failed gives it back.
 func TestRefundsStayWithinWhatIsOwed(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	first := owe(t, s, "first", 20_000)
 	checkCredit(t, s, 1_000)
 	must(t, s.EndRefund(t.Context(), first.RequestID, job.RefundEnd{Attempt: 1, State: payments.PaymentFailed, Reason: "no route"}))
@@ -127,7 +128,7 @@ func TestRefundsStayWithinWhatIsOwed(t *testing.T) {
 // than the credit covers; what failed jobs used comes back.
 func TestCreditIsUsedOnce(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	owe(t, s, "owed", 0)
 	const each, fit, all = 2_000, 10, 64
 	var mu sync.Mutex
@@ -171,7 +172,7 @@ func TestCreditIsUsedOnce(t *testing.T) {
 // and does not pay the rest has used the credit; a sealed one is nobody's yet.
 func TestResultTakenIsCreditUsed(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	owe(t, s, "owed", 0)
 	for quote, left := range map[string]int64{`{"delivery":"sealed"}`: 21_000, `{"delivery":"plain"}`: 19_000} {
 		j := testJob(quote, "postpay")
@@ -214,7 +215,7 @@ func TestBuyerRecordsARefundOnce(t *testing.T) {
 // nothing.
 func TestRefundAddressIsOneBuyers(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j, again, other := testJob("first", "prepay"), testJob("again", "prepay"), testJob("other", "prepay")
 	j.RefundAddress, again.RefundAddress, other.RefundAddress = "bc1q", "bc1q", "bc1q"
 	other.Buyer = hexID("another buyer")

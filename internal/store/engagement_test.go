@@ -48,7 +48,7 @@ func feePaid(p buyer.Purchase) payments.Payment {
 // fillEngagement takes a job and a purchase as far as the receipt of the fee.
 func fillEngagement(t testing.TB, k *testStore) (job.Job, buyer.Purchase) {
 	t.Helper()
-	s, b := k.ProviderStore("p"), k.BuyerStore()
+	s, b := k.Sales("p"), k.BuyerStore()
 	j := withFee(testJob("engaged", receipts.ModeHold))
 	must(t, s.AddJob(t.Context(), j))
 	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeEngagement, "lnbc1fee", payments.Hash{}, eventFor(j, "fee")))
@@ -68,7 +68,7 @@ func TestEngagementIsReadBack(t *testing.T) {
 	k := open(t)
 	j, p := fillEngagement(t, k)
 	k.reopen(t)
-	s, b := k.ProviderStore("p"), k.BuyerStore()
+	s, b := k.Sales("p"), k.BuyerStore()
 	got, err := s.Job(t.Context(), j.RequestID)
 	must(t, err)
 	want := *j.Engagement
@@ -103,7 +103,7 @@ func TestEngagementIsReadBack(t *testing.T) {
 // TestJobWaitsForItsFee: nothing else happens before, and the fee comes once.
 func TestJobWaitsForItsFee(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePostpay} {
 		j := withFee(testJob("waits "+string(mode), mode))
 		must(t, s.AddJob(t.Context(), j))
@@ -144,7 +144,7 @@ func TestJobWaitsForItsFee(t *testing.T) {
 // TestOneChainOfBothReceipts: fees and results are counted together.
 func TestOneChainOfBothReceipts(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	var sequences []int64
 	for i := range 3 {
 		j := withFee(testJob(string(rune('a'+i)), receipts.ModePrepay))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -92,46 +93,46 @@ func issuer(j job.Job) func(job.Issue) (job.Issued, error) {
 // step is one method of the store that moves a job.
 type step struct {
 	name string
-	do   func(ctx context.Context, s *ProviderStore, j job.Job) error
+	do   func(ctx context.Context, s *sales.Store, j job.Job) error
 }
 
 // steps are all of them, each as it is called for the job's mode.
 func steps() []step {
-	closing := func(to job.State) func(context.Context, *ProviderStore, job.Job) error {
-		return func(ctx context.Context, s *ProviderStore, j job.Job) error {
+	closing := func(to job.State) func(context.Context, *sales.Store, job.Job) error {
+		return func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.Close(ctx, j.RequestID, to, job.Reason{Code: "code", Detail: "detail"}, nil, eventFor(j, string(to)))
 		}
 	}
 	return []step{
-		{"invoice", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"invoice", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.SetInvoice(ctx, j.RequestID, receipts.PurposeResult, "lnbc"+j.RequestID, payments.Hash{}, eventFor(j, "payment-required"))
 		}},
-		{"accept", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"accept", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.SetAcceptance(ctx, j.RequestID, receipts.PurposeResult, []byte("acceptance"))
 		}},
-		{"pay", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"pay", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.SetPaid(ctx, j.RequestID, arrived(j), directiveOf(j), threadOf(j))
 		}},
-		{"start", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"start", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			_, err := s.Start(ctx, j.RequestID, nil, threadOf(j), planOf(j), eventFor(j, "processing"))
 			return err
 		}},
-		{"start by policy", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"start by policy", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			d := directiveOf(j)
 			_, err := s.Start(ctx, j.RequestID, &d, threadOf(j), planOf(j), eventFor(j, "processing"))
 			return err
 		}},
-		{"finish", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"finish", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			r, contents := resultOf(j, 1)
 			return s.Finish(ctx, j.RequestID, 1, r, contents, eventFor(j, "6050"))
 		}},
-		{"reword", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"reword", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.SetResultEvent(ctx, j.RequestID, hexID("6050 %s", j.RequestID), shorterFor(j).EventID, shorterFor(j))
 		}},
-		{"settle", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"settle", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.Settle(ctx, j.RequestID, receipts.PurposeResult, settled(j), issuer(j))
 		}},
-		{"fail", func(ctx context.Context, s *ProviderStore, j job.Job) error {
+		{"fail", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			var owed *job.Credit
 			if j.Mode == receipts.ModePrepay {
 				owed = &job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: j.PriceMsats, RefundTo: "me@example.com"}
@@ -146,7 +147,7 @@ func steps() []step {
 	}
 }
 
-func doStep(t testing.TB, s *ProviderStore, j job.Job, name string) error {
+func doStep(t testing.TB, s *sales.Store, j job.Job, name string) error {
 	t.Helper()
 	i := slices.IndexFunc(steps(), func(s step) bool { return s.name == name })
 	return steps()[i].do(context.Background(), s, j)
@@ -181,7 +182,7 @@ func pathTo(mode receipts.Mode, state job.State) []string {
 	return append(path, end[state])
 }
 
-func toState(t testing.TB, s *ProviderStore, j job.Job, state job.State) {
+func toState(t testing.TB, s *sales.Store, j job.Job, state job.State) {
 	t.Helper()
 	if state == job.StateRefused {
 		must(t, s.Refuse(t.Context(), j.RequestID, j.Buyer, job.Reason{Code: "bid_too_low"}, eventFor(j, "refused")))
@@ -195,7 +196,7 @@ func toState(t testing.TB, s *ProviderStore, j job.Job, state job.State) {
 	}
 }
 
-func acksOf(t testing.TB, s *ProviderStore) (acks []job.Ack) {
+func acksOf(t testing.TB, s *sales.Store) (acks []job.Ack) {
 	t.Helper()
 	pending, err := s.PendingEvents(t.Context(), time.Hour, 100)
 	must(t, err)

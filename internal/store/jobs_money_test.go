@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -16,7 +17,7 @@ import (
 
 func TestOncePerPaymentHash(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	a, b := testJob("a", receipts.ModeHold), testJob("b", receipts.ModeHold)
 	b.PaymentHash = a.PaymentHash
 	must(t, s.AddJob(t.Context(), a))
@@ -35,7 +36,7 @@ func TestOncePerPaymentHash(t *testing.T) {
 
 // chosenJob adds a job whose quote names no payment hash, and the invoice with the hash
 // that the wallet chose.
-func chosenJob(t *testing.T, s *ProviderStore, name string, mode receipts.Mode, chosen payments.Hash) error {
+func chosenJob(t *testing.T, s *sales.Store, name string, mode receipts.Mode, chosen payments.Hash) error {
 	t.Helper()
 	j := testJob(name, mode)
 	j.PaymentHash = payments.Hash{}
@@ -49,7 +50,7 @@ func chosenJob(t *testing.T, s *ProviderStore, name string, mode receipts.Mode, 
 // invoice on; it is no other payment's, whoever chose that, and comes with a preimage.
 func TestChosenPaymentHash(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j, secret := testJob("chosen", receipts.ModePrepay), preimage("of the wallet")
 	must(t, chosenJob(t, s, "chosen", receipts.ModePrepay, secret.Hash()))
 	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc"+j.RequestID, secret.Hash())) // again
@@ -94,7 +95,7 @@ func TestChosenPaymentHash(t *testing.T) {
 	pay.Preimage = secret
 	must(t, s.SetPaid(t.Context(), j.RequestID, pay, directiveOf(j), threadOf(j)))
 	k.reopen(t)
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 	if got, err = s.Job(t.Context(), j.RequestID); err != nil || got.Payment.Preimage != secret || got.Payment.Hash != secret.Hash() {
 		t.Errorf("payment %+v, %v", got.Payment, err)
 	}
@@ -102,7 +103,7 @@ func TestChosenPaymentHash(t *testing.T) {
 
 func TestInvoiceAndAcceptanceStay(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, job.StateQuoted)
 	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeResult, "lnbc1", payments.Hash{}, eventFor(j, "first")))
@@ -128,7 +129,7 @@ func TestInvoiceAndAcceptanceStay(t *testing.T) {
 
 func TestWrongPayment(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, job.StateQuoted)
 	wrong := held(j)
@@ -158,7 +159,7 @@ func TestWrongPayment(t *testing.T) {
 
 func TestDirectiveKeyIsConsumed(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	a, b := testJob("a", receipts.ModeHold), testJob("b", receipts.ModeHold)
 	toState(t, s, a, job.StatePaid)
 	toState(t, s, b, job.StateQuoted)
@@ -175,7 +176,7 @@ func TestDirectiveKeyIsConsumed(t *testing.T) {
 
 func TestReceiptsFormOneChain(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	var previous *hashing.Digest
 	for i := range 3 {
 		j := testJob(fmt.Sprint(i), receipts.ModeHold)
@@ -186,7 +187,7 @@ func TestReceiptsFormOneChain(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.reopen(t) // a failed issue leaves no gap, nor does a restart
-		s = k.ProviderStore("p")
+		s = k.Sales("p")
 		must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), func(in job.Issue) (job.Issued, error) {
 			if in.Sequence != int64(i+1) || !in.At.Equal(start) {
 				t.Errorf("issue %d: %+v", i, in)
@@ -211,7 +212,7 @@ func TestReceiptsFormOneChain(t *testing.T) {
 // TestDoubleSubmissions has many callers do the same step at once.
 func TestDoubleSubmissions(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	race := func(name string, loser error, do func() error) {
 		t.Helper()
@@ -250,7 +251,7 @@ func TestDoubleSubmissions(t *testing.T) {
 
 func TestJobListsAndCredits(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	var ids, openIDs []string
 	for i, state := range []job.State{job.StateQuoted, job.StateFailed, job.StateRunning, job.StateSucceeded} {
 		j := testJob(fmt.Sprint(i), receipts.ModePrepay)

@@ -30,7 +30,7 @@ func TestEveryStepInEveryState(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay, receipts.ModeFree} {
 		table := allowed(mode)
 		k := open(t)
-		s := k.ProviderStore("p")
+		s := k.Sales("p")
 		for _, from := range states {
 			if _, ok := table[from]; !ok && from == job.StatePaid {
 				continue // a mode without that state
@@ -69,14 +69,14 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 	for _, mode := range []receipts.Mode{receipts.ModeHold, receipts.ModePrepay, receipts.ModePostpay} {
 		t.Run(string(mode), func(t *testing.T) {
 			k := open(t)
-			s := k.ProviderStore("p")
+			s := k.Sales("p")
 			want := testJob("x", mode)
 			want.State, want.StateAt = job.StateQuoted, start
 			must(t, s.AddJob(t.Context(), want))
 			check := func(step string) {
 				t.Helper()
 				k.reopen(t)
-				s = k.ProviderStore("p")
+				s = k.Sales("p")
 				got, err := s.Job(t.Context(), want.RequestID)
 				if diff := cmp.Diff(want, got); err != nil || diff != "" {
 					t.Fatalf("after %s: %v\n%s", step, err, diff)
@@ -153,7 +153,7 @@ func TestPaidJobFromQuoteToReceipt(t *testing.T) {
 
 func TestRefusedRequest(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, job.StateRefused)
 	for name, err := range map[string]error{
@@ -181,7 +181,7 @@ func TestRefusedRequest(t *testing.T) {
 
 func TestUnknownJob(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	for _, st := range steps() {
 		if err := st.do(t.Context(), s, j); !errors.Is(err, job.ErrNotFound) && !errors.Is(err, job.ErrConflict) {
@@ -201,11 +201,11 @@ func TestUnknownJob(t *testing.T) {
 
 func TestOnlyTheCurrentRunFinishes(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, job.StateRunning)
 	k.reopen(t) // the crash that makes the rerun
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 	run, err := s.Start(t.Context(), j.RequestID, nil, threadOf(j), job.Plan{Deadline: deadlineOf(j).Add(time.Hour), Hash: digest("plan")}, eventFor(j, "again"))
 	if run != 2 || err != nil {
 		t.Fatalf("rerun = %d, %v", run, err)
@@ -233,7 +233,7 @@ func TestOnlyTheCurrentRunFinishes(t *testing.T) {
 
 func TestResultNeedsItsBytes(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	toState(t, s, j, job.StateRunning)
 	r, contents := resultOf(j, 1)
@@ -255,7 +255,7 @@ func TestResultNeedsItsBytes(t *testing.T) {
 
 func TestProviderOutbox(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", receipts.ModeHold)
 	out := eventFor(j, "a")
 	must(t, s.Enqueue(t.Context(), out))
@@ -281,7 +281,7 @@ func TestProviderOutbox(t *testing.T) {
 
 func BenchmarkPaidJob(b *testing.B) {
 	k := open(b)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	for i := 0; b.Loop(); i++ {
 		toState(b, s, testJob(fmt.Sprint(i), receipts.ModeHold), job.StateSucceeded)
 	}
@@ -292,7 +292,7 @@ func BenchmarkPaidJob(b *testing.B) {
 // counts and is offered, once; none is offered of a job that failed.
 func TestResultEventThatRelaysRefused(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("refused", receipts.ModeHold)
 	must(t, s.AddJob(t.Context(), j))
 	for _, name := range pathTo(j.Mode, job.StateRunning) {
@@ -308,7 +308,7 @@ func TestResultEventThatRelaysRefused(t *testing.T) {
 		t.Errorf("the first form was replaced twice: %v", err)
 	}
 	k.reopen(t)
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 	got, err := s.Job(t.Context(), j.RequestID)
 	must(t, err)
 	if want := shorterFor(j); got.Result.EventID != want.EventID || string(got.Result.Event) != string(want.Event) {

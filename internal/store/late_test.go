@@ -5,13 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // addLate says that came msats are here for a job in all, of which owed are new.
-func addLate(t testing.TB, s *ProviderStore, j job.Job, came, owed int64) {
+func addLate(t testing.TB, s *sales.Store, j job.Job, came, owed int64) {
 	t.Helper()
 	told := int64(0)
 	got, err := s.AddLate(t.Context(), job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: came}, func(msats int64) (job.OutEvent, error) {
@@ -26,7 +27,7 @@ func addLate(t testing.TB, s *ProviderStore, j job.Job, came, owed int64) {
 // TestLateMoney: whatever comes for a job that has ended is owed, once.
 func TestLateMoney(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("late", receipts.ModePrepay)
 	toState(t, s, j, job.StateQuoted)
 	credit := job.Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: 700}
@@ -42,7 +43,7 @@ func TestLateMoney(t *testing.T) {
 	addLate(t, s, j, 700, 700)
 	addLate(t, s, j, 700, 0)
 	k.reopen(t)
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 	addLate(t, s, j, 1_000, 300)
 	addLate(t, s, j, 1_000, 0)
 	checkCredit(t, s, 1_000)
@@ -56,7 +57,7 @@ func TestLateMoney(t *testing.T) {
 // TestExcessIsOwed: with the receipt, in one transaction.
 func TestExcessIsOwed(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("excess", receipts.ModePrepay)
 	toState(t, s, j, job.StateDelivering)
 	issue := issuer(j)
@@ -93,7 +94,7 @@ func TestPaymentOnTheChainIsReadBack(t *testing.T) {
 // is known what came, also after a restart, and also if nothing did.
 func TestUnknownPayments(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	check := func(want ...string) {
 		t.Helper()
 		got, err := s.UnknownPayments(t.Context())
@@ -113,7 +114,7 @@ func TestUnknownPayments(t *testing.T) {
 	}
 	check(paid.RequestID, unpaid.RequestID)
 	k.reopen(t)
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 
 	c := job.Credit{RequestID: paid.RequestID, Buyer: paid.Buyer, Msats: 700}
 	_, err := s.AddLate(t.Context(), c, func(int64) (job.OutEvent, error) { return job.OutEvent{}, errors.ErrUnsupported })

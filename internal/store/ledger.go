@@ -9,6 +9,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/money"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -61,7 +62,7 @@ func (tx *Tx) reserve(requestID string, c buyer.Charge, l buyer.Limits) error {
 	if err != nil {
 		return fmt.Errorf("record attempt: %w", err)
 	}
-	if err := tx.setPayer(a.PaymentHash, a.Wallet); err != nil {
+	if err := money.SetPayer(tx.Tx, a.PaymentHash, a.Wallet); err != nil {
 		return err
 	}
 

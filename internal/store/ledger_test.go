@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/names"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -449,7 +450,7 @@ func TestFindPurchaseAndLists(t *testing.T) {
 	}
 	must(t, s.Close(t.Context(), ids[1], buyer.StateFailed, "why"))
 	for prefix, want := range map[string]error{
-		ids[0]: nil, ids[0][:12]: nil, "abcdef": ErrAmbiguous, "abcde": buyer.ErrNotFound, "": buyer.ErrNotFound,
+		ids[0]: nil, ids[0][:12]: nil, "abcdef": names.ErrAmbiguous, "abcde": buyer.ErrNotFound, "": buyer.ErrNotFound,
 		"123456": buyer.ErrNotFound, "ABCDEF": buyer.ErrNotFound, "abcdef%": buyer.ErrNotFound, ids[0] + "0": buyer.ErrNotFound,
 	} {
 		p, err := s.FindPurchase(t.Context(), prefix)

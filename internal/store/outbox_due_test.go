@@ -55,7 +55,7 @@ func TestAnswersPutOff(t *testing.T) {
 // of them a dead relay keeps open before one that nobody took.
 func TestUnsent(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	const taken = 300
 	k.update(t, func(tx *Tx) error {
 		for i := range taken + 2 {

@@ -18,7 +18,7 @@ import (
 func TestPipelineJournal(t *testing.T) {
 	k := open(t)
 	j := testJob("x", receipts.ModeHold)
-	toState(t, k.ProviderStore("p"), j, job.StateRunning)
+	toState(t, k.Sales("p"), j, job.StateRunning)
 	log := k.PipelineLog("p")
 	for thread, request := range map[string]string{
 		threadOf(j): j.RequestID, threadOf(j) + ".step[com.example.agent]": j.RequestID, "root.other": "", "root": "",
@@ -87,7 +87,7 @@ func TestPipelineRejectLeavesOneAuditLine(t *testing.T) {
 
 func TestDirectiveLivesAsLongAsItsJob(t *testing.T) {
 	k := open(t)
-	s, log := k.ProviderStore("p"), k.PipelineLog("p")
+	s, log := k.Sales("p"), k.PipelineLog("p")
 	j := testJob("x", receipts.ModeHold)
 	k.update(t, func(tx *Tx) error {
 		return tx.RecordDirective(journal.Directive{ID: "by-hand", Key: "k", ApprovedBy: "person"})

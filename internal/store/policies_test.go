@@ -7,13 +7,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 )
 
 // TestPoliciesAreKept: every manifest that was sold under is listed, the last
 // used first, and its bytes stay.
 func TestPoliciesAreKept(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	old, current := []byte("old"), []byte("current")
 	for i, m := range [][]byte{current, old, old, current} {
 		k.now = start.Add(time.Duration(i) * time.Minute)
@@ -23,9 +24,9 @@ func TestPoliciesAreKept(t *testing.T) {
 	j.PolicyID = hashing.Bytes(old)
 	must(t, s.AddJob(t.Context(), j))
 	k.reopen(t)
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 	got, err := s.Policies(t.Context())
-	want := []Policy{
+	want := []sales.Policy{
 		{ID: hashing.Bytes(current), FirstAt: start, LastAt: start.Add(3 * time.Minute)},
 		{ID: hashing.Bytes(old), FirstAt: start.Add(time.Minute), LastAt: start.Add(2 * time.Minute), Jobs: 1},
 	}

@@ -23,7 +23,7 @@ import (
 
 func TestReceiptsAreListedAndFound(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	var want []string
 	for i := range 4 {
 		j := testJob(fmt.Sprint(i), receipts.ModeHold)
@@ -89,7 +89,7 @@ func BenchmarkReceiptQueries(b *testing.B) {
 	for _, rows := range []int{10_000, many} {
 		k := open(b)
 		k.fill(b, rows)
-		s := k.ProviderStore("p")
+		s := k.Sales("p")
 		id := func(i int) string { return fmt.Sprintf("rcpt_%032x", 1+i*7919%rows) }
 		for _, q := range []struct {
 			name string

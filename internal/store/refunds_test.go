@@ -18,7 +18,7 @@ func failedAt(attempt int) job.RefundEnd {
 // before failed for good, takes the credit again, and ends by its own number.
 func TestRefundIsRetriedOneAtATime(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := owe(t, s, "x", 21_000)
 	again := *debtOf(j, 21_000).Refund
 	retry := func(r job.Refund, want error) {
@@ -42,7 +42,7 @@ func TestRefundIsRetriedOneAtATime(t *testing.T) {
 	}
 
 	k.reopen(t)
-	s = k.ProviderStore("p")
+	s = k.Sales("p")
 	opened, err := s.OpenRefunds(t.Context())
 	if err != nil || len(opened) != 1 || opened[0].Attempt != 2 || opened[0].BOLT11 != again.BOLT11 {
 		t.Fatalf("open %+v, %v", opened, err)
@@ -67,7 +67,7 @@ func TestRefundIsRetriedOneAtATime(t *testing.T) {
 // later, but not to an invoice that serves another debt.
 func TestRetryWithoutAFirstAttempt(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	other, j := owe(t, s, "other", 21_000), owe(t, s, "x", 0)
 	r := *debtOf(j, 21_000).Refund
 	taken := r
@@ -87,7 +87,7 @@ func TestRetryWithoutAFirstAttempt(t *testing.T) {
 // TestSentRefunds: how often the wallet was told of an attempt is counted for each,
 // and neither of one that is not there nor of one that has ended.
 func TestSentRefunds(t *testing.T) {
-	s := open(t).ProviderStore("p")
+	s := open(t).Sales("p")
 	j := owe(t, s, "sent", 20_000)
 	sent := func() (all []int) {
 		d, err := s.DebtOf(t.Context(), j.RequestID)
@@ -122,7 +122,7 @@ func TestSentRefunds(t *testing.T) {
 // first, until that attempt has ended.
 func TestOpenRefunds(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	check := func(want ...int) {
 		t.Helper()
 		list, err := s.OpenRefunds(t.Context())
@@ -158,7 +158,7 @@ func TestOpenRefunds(t *testing.T) {
 // never more than is left.
 func TestWriteOffLowersCredit(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := owe(t, s, "x", 0)
 	user := testJob("user", "hold")
 	user.CreditMsats = 5_000
@@ -175,7 +175,7 @@ func TestWriteOffLowersCredit(t *testing.T) {
 		t.Errorf("refunded after it: %v", err)
 	}
 	k.reopen(t)
-	debts, err := k.ProviderStore("p").Debts(t.Context())
+	debts, err := k.Sales("p").Debts(t.Context())
 	if err != nil || len(debts) != 1 || debts[0].WriteOff == nil || *debts[0].WriteOff != (job.WriteOff{Msats: 16_000, Note: "cash", At: start}) {
 		t.Errorf("%+v, %v", debts, err)
 	}

@@ -14,7 +14,7 @@ import (
 // longer; a request that can still be replayed is remembered, and a job always.
 func TestRefusalsAreForgotten(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("sold", "hold")
 	must(t, s.AddJob(t.Context(), j))
 	refuse := func(name string) error {
@@ -55,7 +55,7 @@ func TestRefusalsAreForgotten(t *testing.T) {
 // go within the day, and what a stranger had repeated in one is cut.
 func TestRefusalsAreBounded(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	refuse := func(name, detail string) {
 		t.Helper()
 		must(t, s.Refuse(t.Context(), hexID("refused %s", name), hexID("stranger"), job.Reason{Code: job.CodeInvalidInput, Detail: detail}))

@@ -20,6 +20,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
 	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 )
 
 // FileName is the database's name in the node's data directory.
@@ -106,6 +107,9 @@ func newTx(tx *row.Tx) *Tx {
 func (k *Store) PipelineLog(profile string) *journal.Log {
 	return journal.NewLog(k.db, profile, k.log)
 }
+
+// Sales is the store of jobs. profile is that of their threads.
+func (k *Store) Sales(profile string) *sales.Store { return sales.New(k.db, profile) }
 
 // ContextStore is the store of segments.
 func (k *Store) ContextStore() contexts.Store { return contexts.NewStore(k.db) }

@@ -279,7 +279,7 @@ func fill(t *testing.T, k *testStore) {
 		_, err3 := tx.PutContent([]byte("payload"))
 		return errors.Join(err, err2, err3, tx.Audit("x", "y", nil))
 	})
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	must(t, s.UsePolicy(t.Context(), []byte("policy")))
 	j := testJob("fill", "prepay")
 	j.RefundAddress = "bc1fill"

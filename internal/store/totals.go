@@ -83,11 +83,6 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 	return t, nil
 }
 
-// Earnings adds up what came for sales.
-func (s *ProviderStore) Earnings(ctx context.Context, p money.Period) ([]money.Earning, error) {
-	return money.Earnings(ctx, s.k.db, p)
-}
-
 // Spendings adds up what was paid for purchases.
 func (s *BuyerStore) Spendings(ctx context.Context, p money.Period) ([]money.Spending, error) {
 	return money.Spendings(ctx, s.k.db, p)

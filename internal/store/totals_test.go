@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/names"
 	"github.com/lightwork-market/lightwork/market/job"
 )
 
@@ -77,7 +78,7 @@ func TestTotals(t *testing.T) {
 		_, err := tx.Exec(strings.NewReplacer(names...).Replace(soldAndBought))
 		return err
 	})
-	b, p := k.BuyerStore(), k.ProviderStore("p")
+	b, p := k.BuyerStore(), k.Sales("p")
 	check := func(stats job.Stats, totals PurchaseTotals, budget buyer.Budget, history buyer.History) {
 		t.Helper()
 		checkTotals(t, k)
@@ -99,7 +100,10 @@ func TestTotals(t *testing.T) {
 	}
 	check(job.Stats{Succeeded: 2, Failed: 1, AvgLatencyMs: 7}, totals, buyer.Budget{Day: "2026-03-01", SpentMsats: 1507}, buyer.History{Done: 1})
 
-	k.update(t, func(tx *Tx) error { return tx.appendJobState(4, job.StateSucceeded, job.Reason{}) })
+	k.update(t, func(tx *Tx) error {
+		_, err := tx.Exec("INSERT INTO job_history SELECT job, max(n) + 1, 'succeeded', '', '', ? FROM job_history WHERE job = 4", start.UnixMilli())
+		return err
+	})
 	a := buyer.Attempt{PaymentHash: preimage("d").Hash(), Purpose: "result", AmountMsats: 500, FeeLimitMsats: 50, RuleID: "r", Wallet: "w", ReservedAt: start}
 	must(t, b.Reserve(t.Context(), unfinished, buyer.Charge{Attempt: &a, BOLT11: "lnbc1"}, buyer.Limits{DayMsats: 1507 + 550, ProviderMsats: 1507 + 550}))
 	delete(totals.States, buyer.StateRequested)
@@ -121,7 +125,7 @@ func TestTotals(t *testing.T) {
 // one's alone.
 func TestFindJob(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	var jobs []job.Job
 	for i := range 3 {
 		j := testJob(fmt.Sprint(i), "hold")
@@ -131,7 +135,7 @@ func TestFindJob(t *testing.T) {
 	}
 	id := jobs[1].RequestID
 	for prefix, want := range map[string]error{
-		id: nil, id[:12]: nil, "rcpt_" + id: nil, "rcpt_" + id[:12]: nil, "abcdef": ErrAmbiguous, "rcpt_abcdef": ErrAmbiguous,
+		id: nil, id[:12]: nil, "rcpt_" + id: nil, "rcpt_" + id[:12]: nil, "abcdef": names.ErrAmbiguous, "rcpt_abcdef": names.ErrAmbiguous,
 		"abcde": job.ErrNotFound, "": job.ErrNotFound, "rcpt_": job.ErrNotFound, "rcpt_123456": job.ErrNotFound,
 		"ABCDEF": job.ErrNotFound, "abcdef%": job.ErrNotFound, id + "0": job.ErrNotFound,
 	} {
@@ -148,8 +152,8 @@ func TestTraceByAHash(t *testing.T) {
 	k := open(t)
 	sold := testJob("sold", "hold")
 	sold.JobHash = digest("what is sold")
-	toState(t, k.ProviderStore("p"), sold, job.StateQuoted)
-	toState(t, k.ProviderStore("p"), testJob("other", "hold"), job.StateQuoted)
+	toState(t, k.Sales("p"), sold, job.StateQuoted)
+	toState(t, k.Sales("p"), testJob("other", "hold"), job.StateQuoted)
 	bought := digest("what is bought")
 	k.update(t, func(tx *Tx) error { return tx.Correlate(hexID("bought"), journal.NameJobHash, bought.String()) })
 	for name, want := range map[string][]string{
@@ -183,22 +187,9 @@ func TestQueriesLookAtNoOther(t *testing.T) {
 		args    int
 		ordered bool // it ends after a few rows of a table in its order
 	}{
-		{fmt.Sprintf(soldReceipts, ofReceipt) + maxNamed, 2, false},
-		{fmt.Sprintf(soldReceipts, ofRequest) + maxNamed, 2, false},
-		{fmt.Sprintf(boughtReceipts, ofReceipt) + maxNamed, 2, false},
-		{fmt.Sprintf(boughtReceipts, ofRequest) + maxNamed, 2, false},
-		{fmt.Sprintf(soldReceipts, "") + newestFirst, 1, true},
-		{fmt.Sprintf(boughtReceipts, "") + newestFirst, 1, true},
 		{"SELECT sequence, receipt_hash FROM receipt_tip", 0, true},
 		{namedBy, 3, false},
-		{jobsNamed, 2, false},
-		{jobsOfReceipt, 2, false},
-		{purchasesNamed, 2, false},
-		{purchasesOfReceipt, 2, false},
-		{openJobIDs, 0, false},
-		{unknownPaymentIDs, 0, false},
 		{openPurchaseIDs, 0, false},
-		{record, 0, false},
 		{dayBudget, 1, false},
 		{providerBudget, 2, false},
 		{endedTotals, 0, false},
@@ -206,9 +197,6 @@ func TestQueriesLookAtNoOther(t *testing.T) {
 		{openSum, 0, false},
 		{givenUpIDs, 0, false},
 		{history, 3, false},
-		{openRefundIDs, 0, false},
-		{attemptsOfDebt, 1, false},
-		{fmt.Sprintf(creditsOwed, "WHERE request_id = ?"), 1, false},
 	} {
 		for _, step := range k.plan(t, q.query, []any{1, 2, 3}[:q.args]...) {
 			scan := strings.HasPrefix(step, "SCAN ") && !slices.Contains(small, step)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/names"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
@@ -28,9 +29,6 @@ type Trace struct {
 	journal.Names
 	Lines []TraceLine
 }
-
-// MinNamePrefix is how much of a name Trace needs.
-const MinNamePrefix = 6
 
 // traceQueries give (time in ms, text) of one request each.
 var traceQueries = []struct{ kind, query string }{
@@ -78,9 +76,9 @@ UNION SELECT request_id FROM purchase_receipts WHERE ` + eventID + ` >= ?1 AND `
 ORDER BY 1 LIMIT ?3`
 
 // Trace finds the jobs that any name, or the beginning of one, means. It returns
-// no error for none; a name shorter than MinNamePrefix is ErrInvalid.
+// no error for none; a name shorter than names.MinPrefix is ErrInvalid.
 func (k *Store) Trace(ctx context.Context, name string) (found []Trace, err error) {
-	if len(name) < MinNamePrefix {
+	if len(name) < names.MinPrefix {
 		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), row.ErrInvalid)
 	}
 	err = k.View(ctx, func(tx *Tx) error {

@@ -17,7 +17,7 @@ import (
 // none has its request id written beside it.
 func TestNamesOfASoldJob(t *testing.T) {
 	k := open(t)
-	s := k.ProviderStore("p")
+	s := k.Sales("p")
 	j := testJob("x", "hold")
 	toState(t, s, j, job.StateDelivering)
 	acks := acksOf(t, s)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/relay"
@@ -45,7 +46,7 @@ type sale struct {
 	fake      *fakeLND
 	htlc      atomic.Int32
 	runs      atomic.Int32
-	store     *store.ProviderStore
+	store     *sales.Store
 	seller    string // its key
 	requestID string
 }
@@ -66,7 +67,7 @@ func sell(t *testing.T, mode receipts.Mode, change func(*fakeLND, *provider.Limi
 	k, err := store.Open(ctx, t.TempDir(), store.Options{})
 	must(t, err)
 	t.Cleanup(func() { must(t, k.Close()) })
-	s.store = k.ProviderStore("paid-job")
+	s.store = k.Sales("paid-job")
 	seller, buyer := newKey(t), newKey(t)
 	s.seller = seller.PublicKey()
 	image := hashing.Bytes([]byte("toolchain"))

@@ -80,3 +80,13 @@ func (tx Journal) DropContent(d hashing.Digest) error {
 	}
 	return nil
 }
+
+// PutContents stores bytes under their digests.
+func (tx Journal) PutContents(contents [][]byte) error {
+	for _, c := range contents {
+		if _, err := tx.PutContent(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

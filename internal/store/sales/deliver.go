@@ -1,4 +1,4 @@
-package store
+package sales
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 )
 
 // Finish moves running to delivering with the result of the current run.
-func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r job.Result, contents [][]byte, out ...job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) Finish(ctx context.Context, requestID string, run int, r job.Result, contents [][]byte, out ...job.OutEvent) error {
+	return s.update(ctx, func(tx *transaction) error {
 		j, err := tx.jobIn(requestID, job.StateDelivering.Before()...)
 		if err != nil {
 			return err
@@ -33,7 +33,7 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 		if planned != r.PlanHash {
 			return j.conflict("the result is of another plan than the run")
 		}
-		if err := tx.putAll(append([][]byte{r.Output}, contents...)); err != nil {
+		if err := tx.PutContents(append([][]byte{r.Output}, contents...)); err != nil {
 			return err
 		}
 		if err := tx.checkResult(r); err != nil {
@@ -46,12 +46,12 @@ func (s *ProviderStore) Finish(ctx context.Context, requestID string, run int, r
 			return err
 		}
 
-		return tx.enqueueAll(out)
+		return tx.EnqueueAll(out)
 	})
 }
 
 // checkResult makes sure that every byte the result refers to is stored.
-func (tx *Tx) checkResult(r job.Result) error {
+func (tx *transaction) checkResult(r job.Result) error {
 	if hashing.Bytes(r.Output) != r.OutputHash {
 		return fmt.Errorf("output hash is not the output's: %w", row.ErrInvalid)
 	}
@@ -68,7 +68,7 @@ func (tx *Tx) checkResult(r job.Result) error {
 	return nil
 }
 
-func (tx *Tx) addResult(j jobRow, r job.Result) error {
+func (tx *transaction) addResult(j jobRow, r job.Result) error {
 	artifacts, err := json.Marshal(r.Artifacts)
 	if err != nil {
 		return fmt.Errorf("encode artifacts: %w", err)
@@ -85,8 +85,8 @@ func (tx *Tx) addResult(j jobRow, r job.Result) error {
 }
 
 // SetResultEvent replaces the event of a result that no relay took by a shorter one.
-func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, eventID string, out job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetResultEvent(ctx context.Context, requestID, was, eventID string, out job.OutEvent) error {
+	return s.update(ctx, func(tx *transaction) error {
 		j, err := tx.jobIn(requestID, job.StateDelivering)
 		if err != nil {
 			return err
@@ -109,14 +109,14 @@ func (s *ProviderStore) SetResultEvent(ctx context.Context, requestID, was, even
 			return err
 		}
 
-		return tx.enqueueAll([]job.OutEvent{out})
+		return tx.EnqueueAll([]job.OutEvent{out})
 	})
 }
 
 // AdoptReceipt makes the chain of receipts go on behind one that our key
 // signed and this database does not know. One that is not ahead is fine.
-func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (adopted bool, err error) {
-	err = s.update(ctx, func(tx *Tx) error {
+func (s *Store) AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (adopted bool, err error) {
+	err = s.update(ctx, func(tx *transaction) error {
 		var tip int64
 		err := tx.QueryRow("SELECT sequence FROM receipt_tip").Scan(&tip)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -137,7 +137,7 @@ func (s *ProviderStore) AdoptReceipt(ctx context.Context, sequence int64, hash h
 }
 
 // nextReceipt has the receipt made that continues the chain.
-func (tx *Tx) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue, job.Issued, error) {
+func (tx *transaction) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue, job.Issued, error) {
 	in := job.Issue{Sequence: 1, At: tx.Now()}
 	var last int64
 	var previous hashing.Digest
@@ -155,7 +155,7 @@ func (tx *Tx) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue,
 	return in, issued, nil
 }
 
-func (tx *Tx) issueReceipt(j jobRow, purpose receipts.Purpose, issue func(job.Issue) (job.Issued, error)) error {
+func (tx *transaction) issueReceipt(j jobRow, purpose receipts.Purpose, issue func(job.Issue) (job.Issued, error)) error {
 	in, issued, err := tx.nextReceipt(issue)
 	if err != nil {
 		return err
@@ -167,16 +167,16 @@ func (tx *Tx) issueReceipt(j jobRow, purpose receipts.Purpose, issue func(job.Is
 	if err != nil {
 		return fmt.Errorf("record receipt: %w", err)
 	}
-	if err := tx.addCredit(j, issued.Excess); err != nil {
+	if err := tx.AddCredit(j.id, issued.Excess); err != nil {
 		return err
 	}
 
-	return tx.enqueueAll(issued.Out)
+	return tx.EnqueueAll(issued.Out)
 }
 
 // endJobThread ends the job's thread, if it has one; a completed one returns
 // the job's output.
-func (tx *Tx) endJobThread(j jobRow, to journal.ThreadState) error {
+func (tx *transaction) endJobThread(j jobRow, to journal.ThreadState) error {
 	if j.thread == "" {
 		return nil
 	}
@@ -192,8 +192,8 @@ func (tx *Tx) endJobThread(j jobRow, to journal.ThreadState) error {
 }
 
 // Close moves an open job to a terminal state without a receipt.
-func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.State, reason job.Reason, credit *job.Credit, out ...job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) Close(ctx context.Context, requestID string, to job.State, reason job.Reason, credit *job.Credit, out ...job.OutEvent) error {
+	return s.update(ctx, func(tx *transaction) error {
 		j, err := tx.jobIn(requestID, openStates()...)
 		if err != nil {
 			return err
@@ -211,7 +211,7 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.Stat
 			return j.conflict("cannot be closed as " + string(to))
 		}
 
-		if err := tx.addCredit(j, credit); err != nil {
+		if err := tx.AddCredit(j.id, credit); err != nil {
 			return err
 		}
 		if to != job.StateSucceeded { // what nobody has paid for and no relay has stays here
@@ -230,26 +230,10 @@ func (s *ProviderStore) Close(ctx context.Context, requestID string, to job.Stat
 		if err := tx.appendJobState(j.seq, to, reason); err != nil {
 			return err
 		}
-		if err := tx.addRefund(credit); err != nil {
+		if err := tx.AddRefund(credit); err != nil {
 			return err
 		}
 
-		return tx.enqueueAll(out)
+		return tx.EnqueueAll(out)
 	})
-}
-
-func (tx *Tx) addCredit(j jobRow, c *job.Credit) error {
-	if c == nil || c.Msats == 0 {
-		return nil
-	}
-	if c.RequestID != j.id {
-		return fmt.Errorf("credit is for request %q: %w", c.RequestID, row.ErrInvalid)
-	}
-
-	_, err := tx.Exec("INSERT INTO credits(request_id, buyer, msats, refund_to, at_ms) VALUES (?, ?, ?, ?, ?)",
-		c.RequestID, c.Buyer, c.Msats, row.Text(c.RefundTo), tx.Now().UnixMilli())
-	if err != nil {
-		return fmt.Errorf("record credit: %w", err)
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package sales
 
 import (
 	"context"
@@ -19,8 +19,8 @@ type Policy struct {
 
 // UsePolicy stores the manifest that the provider sells under from now on. Its
 // bytes stay for good.
-func (s *ProviderStore) UsePolicy(ctx context.Context, manifest []byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) UsePolicy(ctx context.Context, manifest []byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		d, err := tx.PutContent(manifest)
 		if err != nil {
 			return err
@@ -34,8 +34,8 @@ func (s *ProviderStore) UsePolicy(ctx context.Context, manifest []byte) error {
 }
 
 // Policies lists the manifests by their last use, newest first.
-func (s *ProviderStore) Policies(ctx context.Context) (list []Policy, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Policies(ctx context.Context) (list []Policy, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		rows, err := tx.Query(`SELECT r.digest, min(r.at_ms), max(r.at_ms),
 				(SELECT count(*) FROM jobs j WHERE j.policy_id = r.digest)
 			FROM policy_runs r GROUP BY r.digest ORDER BY max(r.seq) DESC`)

@@ -1,4 +1,4 @@
-package store
+package sales
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // addCharge commits the intent of a charge, together with its job.
-func (tx *Tx) addCharge(requestID string, c *job.Charge) error {
+func (tx *transaction) addCharge(requestID string, c *job.Charge) error {
 	_, err := tx.Exec(`INSERT INTO charges(request_id, purpose, price_msats, quote, quote_hash, payment_hash, nonce, expires_ms)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		requestID, string(c.Purpose), c.PriceMsats, c.Quote, c.QuoteHash[:], row.Blob(c.PaymentHash), row.NotNull(c.Nonce), c.ExpiresAt.UnixMilli())
@@ -28,7 +28,7 @@ func (tx *Tx) addCharge(requestID string, c *job.Charge) error {
 }
 
 // charge reads what is asked for one purpose: sql.ErrNoRows if nothing is.
-func (tx *Tx) charge(requestID string, purpose receipts.Purpose) (*job.Charge, error) {
+func (tx *transaction) charge(requestID string, purpose receipts.Purpose) (*job.Charge, error) {
 	c := job.Charge{Purpose: purpose}
 	var expires int64
 	var bolt11, receiptID sql.NullString
@@ -55,7 +55,7 @@ func (tx *Tx) charge(requestID string, purpose receipts.Purpose) (*job.Charge, e
 }
 
 // fee reads the engagement fee of a job, nil if none is asked.
-func (tx *Tx) fee(requestID string) (*job.Charge, error) {
+func (tx *transaction) fee(requestID string) (*job.Charge, error) {
 	c, err := tx.charge(requestID, receipts.PurposeEngagement)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
@@ -64,7 +64,7 @@ func (tx *Tx) fee(requestID string) (*job.Charge, error) {
 }
 
 // chargePayment returns the latest word on the money for a charge, nil if none came.
-func (tx *Tx) chargePayment(requestID string, purpose receipts.Purpose) (*job.Payment, error) {
+func (tx *transaction) chargePayment(requestID string, purpose receipts.Purpose) (*job.Payment, error) {
 	var p job.Payment
 	var by sql.NullInt64
 	var at int64
@@ -80,7 +80,7 @@ func (tx *Tx) chargePayment(requestID string, purpose receipts.Purpose) (*job.Pa
 
 // openCharge reads a charge that may still be paid, and its job. A fee is paid before
 // anything else happens to the job.
-func (tx *Tx) openCharge(requestID string, purpose receipts.Purpose) (jobRow, *job.Charge, error) {
+func (tx *transaction) openCharge(requestID string, purpose receipts.Purpose) (jobRow, *job.Charge, error) {
 	states := openStates()
 	if purpose == receipts.PurposeEngagement {
 		states = []job.State{job.StateQuoted}
@@ -105,8 +105,8 @@ func (tx *Tx) openCharge(requestID string, purpose receipts.Purpose) (jobRow, *j
 
 // SetInvoice records the invoice of a charge that has none, and the payment hash if the
 // wallet chose it.
-func (s *ProviderStore) SetInvoice(ctx context.Context, requestID string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetInvoice(ctx context.Context, requestID string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...job.OutEvent) error {
+	return s.update(ctx, func(tx *transaction) error {
 		j, c, err := tx.openCharge(requestID, purpose)
 		switch {
 		case err != nil:
@@ -130,12 +130,12 @@ func (s *ProviderStore) SetInvoice(ctx context.Context, requestID string, purpos
 			return err
 		}
 
-		return tx.enqueueAll(out)
+		return tx.EnqueueAll(out)
 	})
 }
 
 // chooseHash records the payment hash that the wallet chose, unless it chose none.
-func (tx *Tx) chooseHash(j jobRow, purpose receipts.Purpose, chosen payments.Hash) error {
+func (tx *transaction) chooseHash(j jobRow, purpose receipts.Purpose, chosen payments.Hash) error {
 	if chosen.IsZero() {
 		return nil
 	}
@@ -156,8 +156,8 @@ func (tx *Tx) chooseHash(j jobRow, purpose receipts.Purpose, chosen payments.Has
 
 // SetAcceptance records the buyer's acceptance of a charge; the first stays. A charge
 // that was paid takes none: its receipt already says whether there was one.
-func (s *ProviderStore) SetAcceptance(ctx context.Context, requestID string, purpose receipts.Purpose, event []byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetAcceptance(ctx context.Context, requestID string, purpose receipts.Purpose, event []byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, _, err := tx.openCharge(requestID, purpose); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (s *ProviderStore) SetAcceptance(ctx context.Context, requestID string, pur
 	})
 }
 
-func (tx *Tx) addPayment(j jobRow, c *job.Charge, p job.Payment) error {
+func (tx *transaction) addPayment(j jobRow, c *job.Charge, p job.Payment) error {
 	if p.Hash != c.PaymentHash {
 		return j.conflict("the payment is for another invoice")
 	}
@@ -190,8 +190,8 @@ func (tx *Tx) addPayment(j jobRow, c *job.Charge, p job.Payment) error {
 // moves delivering to succeeded; after a fee the job stays quoted, and what comes next is
 // what comes first without one. issue runs inside the transaction: it must not use the
 // store.
-func (s *ProviderStore) Settle(ctx context.Context, requestID string, purpose receipts.Purpose, p job.Payment, issue func(job.Issue) (job.Issued, error)) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) Settle(ctx context.Context, requestID string, purpose receipts.Purpose, p job.Payment, issue func(job.Issue) (job.Issued, error)) error {
+	return s.update(ctx, func(tx *transaction) error {
 		j, c, err := tx.openCharge(requestID, purpose)
 		if err != nil {
 			return err
@@ -216,7 +216,7 @@ func (s *ProviderStore) Settle(ctx context.Context, requestID string, purpose re
 
 // setSettled records the final payment. A prepaid job's was recorded when it
 // came; then it must be the same.
-func (tx *Tx) setSettled(j jobRow, c *job.Charge, p job.Payment) error {
+func (tx *transaction) setSettled(j jobRow, c *job.Charge, p job.Payment) error {
 	if p.State != payments.InvoiceSettled || p.Hash.IsZero() {
 		return j.conflict("the payment is not settled")
 	}

@@ -1,4 +1,4 @@
-package store
+package money
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/internal/store/outbox"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
@@ -23,8 +24,8 @@ const (
 )
 
 // OpenRefunds lists refunds whose outcome is not known, oldest first.
-func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []job.Refund, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s Refunds) OpenRefunds(ctx context.Context) (list []job.Refund, err error) {
+	err = s.view(ctx, func(tx Debts) error {
 		ids, err := tx.Strings(openRefundIDs)
 		if err != nil {
 			return err
@@ -43,7 +44,7 @@ func (s *ProviderStore) OpenRefunds(ctx context.Context) (list []job.Refund, err
 }
 
 // attempts are all attempts to pay the debt of a job, the first first.
-func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
+func (tx Debts) attempts(requestID string) (list []job.Refund, err error) {
 	rows, err := tx.Query(attemptsOfDebt, requestID)
 	if err != nil {
 		return nil, fmt.Errorf("read refunds: %w", err)
@@ -75,7 +76,7 @@ func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
 	}
 
 	for i := range list {
-		if list[i].Wallet, err = tx.payer(list[i].PaymentHash); err != nil {
+		if list[i].Wallet, err = Payer(tx.Tx, list[i].PaymentHash); err != nil {
 			return nil, err
 		}
 		err := tx.QueryRow("SELECT count(*) FROM sent_refunds WHERE request_id = ? AND attempt = ?", requestID, list[i].Attempt).Scan(&list[i].Sent)
@@ -88,8 +89,8 @@ func (tx *Tx) attempts(requestID string) (list []job.Refund, err error) {
 }
 
 // SetRefundSent records that the wallet is about to be told to send an attempt.
-func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, attempt int) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s Refunds) SetRefundSent(ctx context.Context, requestID string, attempt int) error {
+	return s.update(ctx, func(tx Debts) error {
 		list, err := tx.attempts(requestID)
 		switch {
 		case err != nil:
@@ -109,8 +110,8 @@ func (s *ProviderStore) SetRefundSent(ctx context.Context, requestID string, att
 }
 
 // EndRefund records how an attempt ended. A success must be proved.
-func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end job.RefundEnd, out ...job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s Refunds) EndRefund(ctx context.Context, requestID string, end job.RefundEnd, out ...job.OutEvent) error {
+	return s.update(ctx, func(tx Debts) error {
 		list, err := tx.attempts(requestID)
 		switch {
 		case err != nil:
@@ -133,7 +134,7 @@ func (s *ProviderStore) EndRefund(ctx context.Context, requestID string, end job
 		if err != nil {
 			return fmt.Errorf("record end of refund: %w", err)
 		}
-		return tx.enqueueAll(out)
+		return outbox.Outbox{Tx: tx.Tx}.EnqueueAll(out)
 	})
 }
 
@@ -148,8 +149,8 @@ func shown(r job.Refund, end job.RefundEnd) bool {
 
 // RetryRefund records a further attempt to pay a debt, the first where there was
 // none.
-func (s *ProviderStore) RetryRefund(ctx context.Context, r job.Refund) (attempt int, err error) {
-	err = s.update(ctx, func(tx *Tx) error {
+func (s Refunds) RetryRefund(ctx context.Context, r job.Refund) (attempt int, err error) {
+	err = s.update(ctx, func(tx Debts) error {
 		before, err := tx.unsettled(r.RequestID, r.Msats)
 		if err != nil {
 			return err
@@ -165,14 +166,14 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r job.Refund) (attempt 
 		}
 		attempt = len(before) + 1
 		if attempt == 1 {
-			return tx.addRefund(&job.Credit{RequestID: r.RequestID, Buyer: r.Buyer, Refund: &r})
+			return tx.AddRefund(&job.Credit{RequestID: r.RequestID, Buyer: r.Buyer, Refund: &r})
 		}
 		_, err = tx.Exec("INSERT INTO refund_retries(request_id, attempt, buyer, bolt11, payment_hash, msats, fee_limit_msats, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			r.RequestID, attempt, r.Buyer, r.BOLT11, r.PaymentHash[:], r.Msats, r.FeeLimitMsats, tx.Now().UnixMilli())
 		if err != nil {
 			return fmt.Errorf("record refund: %w", err)
 		}
-		return tx.setPayer(r.PaymentHash, r.Wallet)
+		return SetPayer(tx.Tx, r.PaymentHash, r.Wallet)
 	})
 	return attempt, err
 }
@@ -180,7 +181,7 @@ func (s *ProviderStore) RetryRefund(ctx context.Context, r job.Refund) (attempt 
 // unsettled returns the attempts to pay a debt that still stands: none is on its
 // way, those that succeeded left something, and it was not written off. After a
 // success no more than what is left of this debt may be settled.
-func (tx *Tx) unsettled(requestID string, msats int64) ([]job.Refund, error) {
+func (tx Debts) unsettled(requestID string, msats int64) ([]job.Refund, error) {
 	var known int
 	d := job.Debt{}
 	err := tx.QueryRow(`SELECT count(*), coalesce(sum(msats), 0) + coalesce((SELECT sum(msats) FROM late_credits WHERE request_id = ?1), 0)
@@ -227,8 +228,8 @@ func (tx *Tx) unsettled(requestID string, msats int64) ([]job.Refund, error) {
 
 // WriteOff records that the operator settled msats of a debt by other means:
 // they are no credit any more.
-func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s Refunds) WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...job.OutEvent) error {
+	return s.update(ctx, func(tx Debts) error {
 		if _, err := tx.unsettled(requestID, msats); err != nil {
 			return err
 		}
@@ -245,12 +246,12 @@ func (s *ProviderStore) WriteOff(ctx context.Context, requestID string, msats in
 		if err != nil {
 			return fmt.Errorf("write off: %w", err)
 		}
-		return tx.enqueueAll(out)
+		return outbox.Outbox{Tx: tx.Tx}.EnqueueAll(out)
 	})
 }
 
 // writeOff returns how a debt was written off; nil if it was not.
-func (tx *Tx) writeOff(requestID string) (*job.WriteOff, error) {
+func (tx Debts) writeOff(requestID string) (*job.WriteOff, error) {
 	var w job.WriteOff
 	var at int64
 	err := tx.QueryRow("SELECT msats, note, at_ms FROM write_offs WHERE request_id = ?", requestID).Scan(&w.Msats, &w.Note, &at)

@@ -1,24 +1,40 @@
-package store
+package money
 
 import (
 	"context"
 	"fmt"
 
-	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/market/job"
 )
 
+// Debts is a transaction as far as it is about what a provider owes to buyers.
+type Debts struct{ *row.Tx }
+
+// Refunds keeps what a provider owes to buyers, and how it is paid back.
+type Refunds struct{ db *row.DB }
+
+// NewRefunds is what is owed in a database.
+func NewRefunds(db *row.DB) Refunds { return Refunds{db} }
+
+func (s Refunds) update(ctx context.Context, fn func(tx Debts) error) error {
+	return s.db.Update(ctx, func(tx *row.Tx) error { return fn(Debts{tx}) })
+}
+
+func (s Refunds) view(ctx context.Context, fn func(tx Debts) error) error {
+	return s.db.View(ctx, func(tx *row.Tx) error { return fn(Debts{tx}) })
+}
+
 // CreditOf is what the buyer's next quote may be lowered by.
-func (s *ProviderStore) CreditOf(ctx context.Context, buyer string) (msats int64, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s Refunds) CreditOf(ctx context.Context, buyer string) (msats int64, err error) {
+	err = s.view(ctx, func(tx Debts) error {
 		msats, err = tx.creditOf(buyer)
 		return err
 	})
 	return msats, err
 }
 
-func (tx *Tx) creditOf(buyer string) (msats int64, err error) {
+func (tx Debts) creditOf(buyer string) (msats int64, err error) {
 	err = tx.QueryRow("SELECT coalesce(sum(msats), 0) FROM credit_entries WHERE buyer = ?", buyer).Scan(&msats)
 	if err != nil {
 		return 0, fmt.Errorf("sum credit: %w", err)
@@ -26,8 +42,8 @@ func (tx *Tx) creditOf(buyer string) (msats int64, err error) {
 	return msats, nil
 }
 
-// useCredit records what a job's quote is lowered by.
-func (tx *Tx) useCredit(j job.Job) error {
+// UseCredit records what a job's quote is lowered by.
+func (tx Debts) UseCredit(j job.Job) error {
 	if j.CreditMsats == 0 {
 		return nil
 	}
@@ -46,9 +62,9 @@ func (tx *Tx) useCredit(j job.Job) error {
 	return nil
 }
 
-// nameRefund records that the job's refund goes to its address, if no other buyer
+// NameRefund records that the job's refund goes to its address, if no other buyer
 // has named that.
-func (tx *Tx) nameRefund(j job.Job) error {
+func (tx Debts) NameRefund(j job.Job) error {
 	if j.RefundAddress == "" {
 		return nil
 	}
@@ -68,9 +84,9 @@ func (tx *Tx) nameRefund(j job.Job) error {
 	return nil
 }
 
-// addRefund records the attempt to pay a debt. The job has ended by then: what
+// AddRefund records the attempt to pay a debt. The job has ended by then: what
 // it used of the buyer's credit is the buyer's again.
-func (tx *Tx) addRefund(c *job.Credit) error {
+func (tx Debts) AddRefund(c *job.Credit) error {
 	if c == nil || c.Refund == nil {
 		return nil
 	}
@@ -88,12 +104,54 @@ func (tx *Tx) addRefund(c *job.Credit) error {
 	if err != nil {
 		return fmt.Errorf("record refund: %w", err)
 	}
-	return tx.setPayer(r.PaymentHash, r.Wallet)
+	return SetPayer(tx.Tx, r.PaymentHash, r.Wallet)
+}
+
+// AddCredit records what is owed for a job, if anything is.
+func (tx Debts) AddCredit(requestID string, c *job.Credit) error {
+	if c == nil || c.Msats == 0 {
+		return nil
+	}
+	if c.RequestID != requestID {
+		return fmt.Errorf("credit is for request %q: %w", c.RequestID, row.ErrInvalid)
+	}
+
+	_, err := tx.Exec("INSERT INTO credits(request_id, buyer, msats, refund_to, at_ms) VALUES (?, ?, ?, ?, ?)",
+		c.RequestID, c.Buyer, c.Msats, row.Text(c.RefundTo), tx.Now().UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record credit: %w", err)
+	}
+	return nil
+}
+
+// AddLate records that more came for a job that has ended: the first debt of the job,
+// or one beside it.
+func (tx Debts) AddLate(c job.Credit, first bool, msats int64) error {
+	if first {
+		c.Msats = msats
+		return tx.AddCredit(c.RequestID, &c)
+	}
+	_, err := tx.Exec("INSERT INTO late_credits(request_id, buyer, msats, at_ms) VALUES (?, ?, ?, ?)",
+		c.RequestID, c.Buyer, msats, tx.Now().UnixMilli())
+	if err != nil {
+		return fmt.Errorf("record late money: %w", err)
+	}
+	return nil
+}
+
+// OwedFor is what was ever owed for a job.
+func (tx Debts) OwedFor(requestID string) (msats int64, err error) {
+	err = tx.QueryRow(`SELECT coalesce((SELECT msats FROM credits WHERE request_id = ?1), 0) +
+		coalesce((SELECT sum(msats) FROM late_credits WHERE request_id = ?1), 0)`, requestID).Scan(&msats)
+	if err != nil {
+		return 0, fmt.Errorf("sum what is owed: %w", err)
+	}
+	return msats, nil
 }
 
 // Debts lists what was ever owed to buyers, oldest first.
-func (s *ProviderStore) Debts(ctx context.Context) (list []job.Debt, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s Refunds) Debts(ctx context.Context) (list []job.Debt, err error) {
+	err = s.view(ctx, func(tx Debts) error {
 		list, err = tx.debts("ORDER BY rowid")
 		return err
 	})
@@ -101,8 +159,8 @@ func (s *ProviderStore) Debts(ctx context.Context) (list []job.Debt, err error) 
 }
 
 // DebtOf is what was owed for one job; nil if nothing was.
-func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *job.Debt, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s Refunds) DebtOf(ctx context.Context, requestID string) (d *job.Debt, err error) {
+	err = s.view(ctx, func(tx Debts) error {
 		list, err := tx.debts("WHERE request_id = ?", requestID)
 		if err == nil && len(list) > 0 {
 			d = &list[0]
@@ -112,7 +170,7 @@ func (s *ProviderStore) DebtOf(ctx context.Context, requestID string) (d *job.De
 	return d, err
 }
 
-func (tx *Tx) debts(which string, args ...any) ([]job.Debt, error) {
+func (tx Debts) debts(which string, args ...any) ([]job.Debt, error) {
 	list, err := tx.owed(which, args...)
 	if err != nil {
 		return nil, err
@@ -140,7 +198,7 @@ func (tx *Tx) debts(which string, args ...any) ([]job.Debt, error) {
 const creditsOwed = `SELECT request_id, buyer, msats + coalesce((SELECT sum(msats) FROM late_credits l WHERE l.request_id = c.request_id), 0),
 	coalesce(refund_to, ''), at_ms FROM credits c %s`
 
-func (tx *Tx) owed(which string, args ...any) (list []job.Debt, err error) {
+func (tx Debts) owed(which string, args ...any) (list []job.Debt, err error) {
 	rows, err := tx.Query(fmt.Sprintf(creditsOwed, which), args...)
 	if err != nil {
 		return nil, fmt.Errorf("read debts: %w", err)
@@ -158,54 +216,4 @@ func (tx *Tx) owed(which string, args ...any) (list []job.Debt, err error) {
 	}
 
 	return list, rows.Err()
-}
-
-// SetRefund records what came back of a failed prepayment; the first stays.
-func (s *BuyerStore) SetRefund(ctx context.Context, requestID string, msats int64) error {
-	return s.update(ctx, func(tx *Tx) error {
-		if _, err := tx.purchaseIn(requestID, buyer.StateFailed, buyer.StateCanceled); err != nil {
-			return err
-		}
-		if err := tx.isRefundOf(requestID); err != nil {
-			return err
-		}
-
-		_, err := tx.Exec("INSERT INTO purchase_refunds(request_id, msats, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-			requestID, msats, tx.Now().UnixMilli())
-		if err != nil {
-			return fmt.Errorf("record refund: %w", err)
-		}
-		return nil
-	})
-}
-
-// isRefundOf refuses a refund that another purchase has recorded as its own: one
-// payment came, whatever number of purchases named where it was to go.
-func (tx *Tx) isRefundOf(requestID string) error {
-	p, err := tx.purchase(requestID)
-	if err != nil {
-		return err
-	}
-	target := buyer.RefundTarget(p)
-	if target == "" {
-		return nil
-	}
-	rows, err := tx.Query(`SELECT p.request_id, p.request, h.tags FROM purchase_refunds r JOIN purchases p USING (request_id)
-		LEFT JOIN purchase_hidden h USING (request_id) WHERE r.request_id <> ?`, requestID)
-	if err != nil {
-		return fmt.Errorf("look for refunds: %w", err)
-	}
-	defer rows.Close()
-
-	for rows.Next() {
-		var other buyer.Purchase
-		if err := rows.Scan(&other.RequestID, &other.Request, &other.Hidden); err != nil {
-			return fmt.Errorf("look for refunds: %w", err)
-		}
-		if buyer.RefundTarget(other) == target {
-			return fmt.Errorf("%w, %s", buyer.ErrRefundOfAnother, other.RequestID)
-		}
-	}
-
-	return rows.Err()
 }

@@ -1,4 +1,4 @@
-package store
+package sales
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 )
 
 // AddJob commits the quote intent.
-func (s *ProviderStore) AddJob(ctx context.Context, j job.Job) error {
-	return s.update(ctx, func(tx *Tx) error { return tx.addJob(j) })
+func (s *Store) AddJob(ctx context.Context, j job.Job) error {
+	return s.update(ctx, func(tx *transaction) error { return tx.addJob(j) })
 }
 
-func (tx *Tx) addJob(j job.Job) error {
+func (tx *transaction) addJob(j job.Job) error {
 	relays, err := json.Marshal(j.Relays)
 	if err != nil {
 		return fmt.Errorf("encode relays: %w", err)
@@ -43,10 +43,10 @@ func (tx *Tx) addJob(j job.Job) error {
 		}
 	}
 
-	if err := tx.useCredit(j); err != nil {
+	if err := tx.UseCredit(j); err != nil {
 		return err
 	}
-	if err := tx.nameRefund(j); err != nil {
+	if err := tx.NameRefund(j); err != nil {
 		return err
 	}
 
@@ -54,8 +54,8 @@ func (tx *Tx) addJob(j job.Job) error {
 }
 
 // Refuse remembers a request that was not admitted.
-func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, reason job.Reason, out ...job.OutEvent) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) Refuse(ctx context.Context, requestID, buyer string, reason job.Reason, out ...job.OutEvent) error {
+	return s.update(ctx, func(tx *transaction) error {
 		seq, err := tx.addRequest(requestID, buyer)
 		if err != nil {
 			return err
@@ -70,7 +70,7 @@ func (s *ProviderStore) Refuse(ctx context.Context, requestID, buyer string, rea
 			return err
 		}
 
-		return tx.enqueueAll(out)
+		return tx.EnqueueAll(out)
 	})
 }
 
@@ -84,7 +84,7 @@ const refusedAtOnce = 4
 
 // forgetRefused deletes refusals that nothing depends on any more, and those of
 // requests up to the number last. A refusal's number grows with its time.
-func (tx *Tx) forgetRefused(last int64) error {
+func (tx *transaction) forgetRefused(last int64) error {
 	number := func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) }
 	old, err := row.Column(tx.Tx, number, `SELECT job FROM (SELECT job, at_ms FROM job_history WHERE state = 'refused' ORDER BY at_ms LIMIT ?2)
 		WHERE at_ms < ?1 OR job <= ?3`,
@@ -105,7 +105,7 @@ func (tx *Tx) forgetRefused(last int64) error {
 }
 
 // addRequest returns the request's number.
-func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
+func (tx *transaction) addRequest(id, buyer string) (seq int64, err error) {
 	res, err := tx.Exec("INSERT INTO requests(request_id, buyer, at_ms) VALUES (?, ?, ?)", id, buyer, tx.Now().UnixMilli())
 	if sqlite.IsUnique(err) {
 		return 0, fmt.Errorf("request %s: %w", id, job.ErrDuplicate)
@@ -119,7 +119,7 @@ func (tx *Tx) addRequest(id, buyer string) (seq int64, err error) {
 	return seq, nil
 }
 
-func (tx *Tx) appendJobState(seq int64, to job.State, reason job.Reason) error {
+func (tx *transaction) appendJobState(seq int64, to job.State, reason job.Reason) error {
 	_, err := tx.Exec(`INSERT INTO job_history(job, n, state, code, detail, at_ms)
 		VALUES (?1, (SELECT coalesce(max(n), 0) + 1 FROM job_history WHERE job = ?1), ?, ?, ?, ?)`,
 		seq, string(to), string(reason.Code), reason.Detail, tx.Now().UnixMilli())
@@ -131,8 +131,8 @@ func (tx *Tx) appendJobState(seq int64, to job.State, reason job.Reason) error {
 
 // Job returns a job as it stands. Of a refused request only the id, the buyer,
 // the state and the reason are known.
-func (s *ProviderStore) Job(ctx context.Context, requestID string) (j job.Job, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Job(ctx context.Context, requestID string) (j job.Job, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		j, err = tx.job(requestID)
 		return err
 	})
@@ -142,8 +142,8 @@ func (s *ProviderStore) Job(ctx context.Context, requestID string) (j job.Job, e
 const jobOfPayment = "SELECT request_id FROM charges WHERE payment_hash = ?1 UNION ALL SELECT request_id FROM chosen_hashes WHERE payment_hash = ?1"
 
 // JobByPaymentHash finds the job an invoice belongs to.
-func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j job.Job, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) JobByPaymentHash(ctx context.Context, hash payments.Hash) (j job.Job, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		var id string
 		if err := tx.QueryRow(jobOfPayment, hash[:]).Scan(&id); err != nil {
 			return row.NotFound(err, "job of payment "+hash.String())
@@ -155,11 +155,11 @@ func (s *ProviderStore) JobByPaymentHash(ctx context.Context, hash payments.Hash
 }
 
 // Jobs lists admitted jobs, newest first; at most limit if limit > 0.
-func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []job.Job, err error) {
+func (s *Store) Jobs(ctx context.Context, limit int) (list []job.Job, err error) {
 	if limit <= 0 {
 		limit = -1
 	}
-	err = s.view(ctx, func(tx *Tx) error {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err := tx.Strings(`SELECT j.request_id FROM requests r JOIN jobs j ON j.request_id = r.request_id
 			ORDER BY r.seq DESC LIMIT ?`, limit)
 		if err != nil {
@@ -179,23 +179,23 @@ func (s *ProviderStore) Jobs(ctx context.Context, limit int) (list []job.Job, er
 }
 
 // HasPaid reports whether a job of this key was ever paid for.
-func (s *ProviderStore) HasPaid(ctx context.Context, buyer string) (paid bool, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) HasPaid(ctx context.Context, buyer string) (paid bool, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM requests q JOIN receipts r USING (request_id) WHERE q.buyer = ?1)", buyer).Scan(&paid)
 	})
 	return paid, err
 }
 
 // OpenJobs lists the ids of all jobs that have not ended, oldest first.
-func (s *ProviderStore) OpenJobs(ctx context.Context) (ids []string, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) OpenJobs(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err = tx.Strings(openJobIDs)
 		return err
 	})
 	return ids, err
 }
 
-func (tx *Tx) job(id string) (job.Job, error) {
+func (tx *transaction) job(id string) (job.Job, error) {
 	j := job.Job{RequestID: id}
 	var at, requested int64
 	err := tx.QueryRow(`SELECT c.buyer, c.state, c.code, c.detail, c.at_ms, r.at_ms
@@ -238,7 +238,7 @@ func hasResult(s job.State) bool {
 }
 
 // jobFacts reads what is kept once a job.
-func (tx *Tx) jobFacts(j *job.Job) error {
+func (tx *transaction) jobFacts(j *job.Job) error {
 	var (
 		relays            string
 		added             int64
@@ -265,7 +265,7 @@ func (tx *Tx) jobFacts(j *job.Job) error {
 	return json.Unmarshal([]byte(relays), &j.Relays)
 }
 
-func (tx *Tx) jobResult(id string) (*job.Result, error) {
+func (tx *transaction) jobResult(id string) (*job.Result, error) {
 	var (
 		r                 job.Result
 		agreement         hashing.Digest

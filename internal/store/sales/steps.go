@@ -1,4 +1,4 @@
-package store
+package sales
 
 import (
 	"context"
@@ -24,7 +24,7 @@ type jobRow struct {
 
 // jobIn reads a job that must be in one of the states: the compare of a
 // compare-and-set, which the one writer makes atomic with what follows.
-func (tx *Tx) jobIn(id string, states ...job.State) (jobRow, error) {
+func (tx *transaction) jobIn(id string, states ...job.State) (jobRow, error) {
 	j := jobRow{id: id}
 	var mode, thread sql.NullString
 	err := tx.QueryRow(`SELECT c.seq, c.state, j.mode, o.thread_id,
@@ -55,8 +55,8 @@ func (j jobRow) conflict(why string) error {
 func (j jobRow) paysFirst() bool { return j.mode == receipts.ModeHold || j.mode == receipts.ModePrepay }
 
 // SetPaid moves quoted to paid: payment, directive and thread at once.
-func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p job.Payment, d job.Directive, thread string) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetPaid(ctx context.Context, requestID string, p job.Payment, d job.Directive, thread string) error {
+	return s.update(ctx, func(tx *transaction) error {
 		j, c, err := tx.openCharge(requestID, receipts.PurposeResult)
 		switch {
 		case err != nil:
@@ -79,7 +79,7 @@ func (s *ProviderStore) SetPaid(ctx context.Context, requestID string, p job.Pay
 }
 
 // order records the go-ahead: the directive, consumed once, and the thread.
-func (s *ProviderStore) order(tx *Tx, j jobRow, d job.Directive, thread string) error {
+func (s *Store) order(tx *transaction, j jobRow, d job.Directive, thread string) error {
 	err := tx.RecordDirective(journal.Directive{ID: d.ID, Key: d.Key, ApprovedBy: d.ApprovedBy, RequestID: j.id})
 	if err != nil {
 		return err
@@ -97,8 +97,8 @@ func (s *ProviderStore) order(tx *Tx, j jobRow, d job.Directive, thread string) 
 
 // Start begins the next run of a job and returns its number. Every run has the
 // deadline of the first: a restart extends nothing.
-func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Directive, thread string, plan job.Plan, out ...job.OutEvent) (run int, err error) {
-	err = s.update(ctx, func(tx *Tx) error {
+func (s *Store) Start(ctx context.Context, requestID string, d *job.Directive, thread string, plan job.Plan, out ...job.OutEvent) (run int, err error) {
+	err = s.update(ctx, func(tx *transaction) error {
 		j, err := tx.jobIn(requestID, job.StateRunning.Before()...)
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Dire
 			return err
 		}
 
-		return tx.enqueueAll(out)
+		return tx.EnqueueAll(out)
 	})
 	if err != nil {
 		return 0, err
@@ -128,7 +128,7 @@ func (s *ProviderStore) Start(ctx context.Context, requestID string, d *job.Dire
 
 // goAhead checks that the job was ordered, or orders it: unpaid jobs start by
 // policy, on a directive that comes with the start.
-func (s *ProviderStore) goAhead(tx *Tx, j jobRow, d *job.Directive, thread string) error {
+func (s *Store) goAhead(tx *transaction, j jobRow, d *job.Directive, thread string) error {
 	if j.state != job.StateQuoted {
 		if d != nil || thread != "" && thread != j.thread {
 			return j.conflict("was ordered before")
