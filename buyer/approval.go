@@ -1,8 +1,6 @@
 package buyer
 
 import (
-	"context"
-
 	"github.com/lightwork-market/lightwork/buyer/approval"
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
@@ -39,16 +37,3 @@ func (c *Client) ApprovalRuleFor(a Approval) (ApprovalRule, error) { return c.of
 // Award is the decision to pay one charge of a purchase. All of it becomes durable
 // together.
 type Award = purchase.Award
-
-// sendAcceptance publishes the acceptance of an award, hidden if the job is. Follow
-// publishes it again, so that it does not arrive now is no loss.
-func (c *Client) sendAcceptance(ctx context.Context, p Purchase, a Award) error {
-	ev, err := purchase.EventOf(a.Acceptance)
-	if err != nil {
-		return err
-	}
-	if ev, err = c.author.Wrap(ctx, p, ev); err != nil {
-		return err
-	}
-	return c.cfg.Market.Send(ctx, ev)
-}

@@ -222,6 +222,31 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 	return x, nil
 }
 
+// ErrEngagement: the provider asks a fee for the attempt that we do not pay.
+// Nothing was sent.
+var ErrEngagement = errors.New("the engagement fee is more than buyer.max_engagement_msats")
+
+// engagementFor is the fee that the provider has announced for this order, which
+// is then the most that it is paid. ErrEngagement if that is more than we pay.
+func (c *Client) engagementFor(o Order, req *schemas.Request, judged bool) (int64, error) {
+	if o.Announced == nil || o.Plain {
+		return 0, nil
+	}
+	mode, modes := o.Mode, o.Announced.Modes[o.SchemaID]
+	if mode == "" && len(modes) > 0 {
+		mode = modes[0]
+	}
+	fee := o.Announced.Prices[string(req.SchemaID)].Engagement(req, judged)
+	if mode == receipts.ModeFree || fee == 0 {
+		return 0, nil
+	}
+	if fee < 0 || fee > c.cfg.MaxEngagementMsats {
+		return 0, fmt.Errorf("%w: it is %d msats, and we pay %d at most", ErrEngagement, fee, c.cfg.MaxEngagementMsats)
+	}
+
+	return fee, nil
+}
+
 // canPay reports why the order could not be paid at its announced price: the
 // maximum, the rules or a budget. What the provider owes us lowers the price.
 func (c *Client) canPay(ctx context.Context, x Candidate) (ApprovalRule, error) {

@@ -1,6 +1,6 @@
 // Package buyer buys jobs: it finds providers, sends a request, checks the
 // quote and the invoice before it pays, and checks the result and the receipt
-// before it believes. The path of one purchase is follow.go.
+// before it believes. The path of one purchase is internal/flow.
 package buyer
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/approval"
 	"github.com/lightwork-market/lightwork/buyer/internal/author"
+	"github.com/lightwork-market/lightwork/buyer/internal/flow"
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
@@ -129,6 +130,7 @@ type Client struct {
 	payer   *pay.Payer
 	refunds *refund.Desk
 	offers  *offer.Desk
+	flow    *flow.Flow
 }
 
 // New checks the configuration.
@@ -177,7 +179,14 @@ func New(cfg Config) (*Client, error) {
 		Author: signs, Store: cfg.Store, Modes: cfg.Modes, Rules: cfg.Approvals, Ask: cfg.Ask,
 		FeeMsats: cfg.Limits.FeeMsats, OnChain: cfg.Chain != nil, WalletName: payer.Name,
 	}
-	return &Client{cfg: cfg, key: key, offers: offers, log: cfg.Log, author: signs, payer: payer, refunds: refunds}, nil
+	return &Client{
+		cfg: cfg, key: key, log: cfg.Log, author: signs, payer: payer, refunds: refunds, offers: offers,
+		flow: &flow.Flow{
+			Store: cfg.Store, Market: cfg.Market, Author: signs, Offers: offers, Payer: payer,
+			Results: cfg.Store, Proofs: cfg.Store, Refunds: refunds, Log: cfg.Log,
+			AnswerTimeout: cfg.AnswerTimeout, AskTimeout: cfg.AskTimeout, ReceiptTimeout: cfg.ReceiptTimeout,
+		},
+	}, nil
 }
 
 // PublicKey is the buyer's x-only key in hex.

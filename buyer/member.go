@@ -2,7 +2,6 @@ package buyer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -12,9 +11,6 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// errOffered ends a follower whose purchase could be paid now.
-var errOffered = errors.New("the offer waits for a decision")
 
 // Offer is what a provider asks for a purchase, checked and not paid.
 type Offer struct{ o offer.Offer }
@@ -34,27 +30,13 @@ func (c *Client) Draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 // free job that is done the offer is nil. readsFirst says that the result is read
 // before it is paid for, so that a fee for the attempt is paid meanwhile.
 func (c *Client) FollowToOffer(ctx context.Context, requestID string, readsFirst bool, tell func(Progress)) (Purchase, *Offer, error) {
-	f := c.newFollower(requestID, tell)
-	f.undecided, f.readsFirst = true, readsFirst
-	p, err := f.follow(ctx)
-	if err != nil && !errors.Is(err, errOffered) {
+	f := c.flow.Follower(requestID, tell)
+	f.Undecided, f.ReadsFirst = true, readsFirst
+	p, o, err := f.ToOffer(ctx)
+	if o == nil {
 		return p, nil, err
 	}
-	if f.offered == nil {
-		return p, nil, nil
-	}
-	return p, &Offer{*f.offered}, nil
-}
-
-// offer ends a follower with an offer that could be paid. One that the buyer's rules
-// stand against is none: it must not come before another.
-func (f *follower) offer(ctx context.Context, p view, o offer.Offer) error {
-	if _, err := f.c.ApprovalRuleFor(f.c.offers.PaymentOf(p.Purchase, o.Quote.Mode, o.Quote.PriceMsats)); err != nil {
-		f.say("buyer", "refused", 0, "", err.Error())
-		return f.decline(ctx, p, CodeNotApproved, err.Error())
-	}
-	f.offered = &o
-	return errOffered
+	return p, &Offer{*o}, err
 }
 
 // Award decides by the buyer's rules whether an offer is paid, and signs that it is
@@ -74,7 +56,7 @@ func (c *Client) Award(ctx context.Context, p Purchase, o *Offer) (Award, error)
 // Accept publishes the acceptance of an award that is stored. Follow publishes it
 // again, so that it does not arrive now is no loss.
 func (c *Client) Accept(ctx context.Context, p Purchase, a Award) error {
-	return c.sendAcceptance(ctx, p, a)
+	return c.flow.Accept(ctx, p, a)
 }
 
 // MayPay is nil if the buyer's rules let a drafted purchase be paid in the mode, at

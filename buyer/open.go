@@ -59,7 +59,8 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 		}
 	}
 
-	bids, err := c.validOffers(ctx, p, network, tell)
+	t := &tender{c: c, p: p, terms: purchase.TermsOf(p), network: network, tell: tell}
+	bids, err := t.validOffers(ctx)
 	if err != nil {
 		return Purchase{}, err
 	}
@@ -67,38 +68,47 @@ func (c *Client) PlaceOpen(ctx context.Context, o Order, tell func(Progress)) (P
 	if err := c.cfg.Store.AddPurchase(ctx, p); err != nil {
 		return Purchase{}, fmt.Errorf("store purchase: %w", err)
 	}
-	if err := c.turnDown(ctx, p, bids[1:]); err != nil {
+	if err := t.turnDown(ctx, bids[1:]); err != nil {
 		c.log.Warn("the others were not told that their offers are not taken", "request", p.RequestID, "err", err)
 	}
 	return p, nil
+}
+
+// tender is one PlaceOpen call.
+type tender struct {
+	c       *Client
+	p       Purchase // drafted, and nobody's yet
+	terms   *purchase.Terms
+	network payments.Network
+	tell    func(Progress)
 }
 
 // turnDown tells who else made an offer that it is not taken: their invoices, and our
 // places among those that they let stand unpaid, are free at once and not when their
 // quotes lapse. A deletion would take the request from all, and off the relays. It
 // is a courtesy, so nothing hangs on it.
-func (c *Client) turnDown(ctx context.Context, p Purchase, bids []bid) error {
+func (t *tender) turnDown(ctx context.Context, bids []bid) error {
 	if len(bids) == 0 {
 		return nil
 	}
 	ctx, stop := context.WithTimeout(ctx, courtesyTime)
 	defer stop()
 
-	tags := nostr.Tags{{"e", p.RequestID}}
+	tags := nostr.Tags{{"e", t.p.RequestID}}
 	for _, b := range bids {
 		tags = append(tags, nostr.Tag{"p", b.provider})
 	}
-	ev, _, err := c.author.Sign(ctx, kinds.NotTaken, domain.NotTaken, tags, "")
+	ev, _, err := t.c.author.Sign(ctx, kinds.NotTaken, domain.NotTaken, tags, "")
 	if err != nil {
 		return err
 	}
-	return c.cfg.Market.Send(ctx, ev)
+	return t.c.cfg.Market.Send(ctx, ev)
 }
 
 // validOffers publishes the request and returns the valid offers, the best first:
 // at least one.
-func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.Network, tell func(Progress)) ([]bid, error) {
-	request, err := purchase.EventOf(p.Request)
+func (t *tender) validOffers(ctx context.Context) ([]bid, error) {
+	request, err := purchase.EventOf(t.p.Request)
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +117,8 @@ func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.N
 	g, gctx := errgroup.WithContext(ctx)
 	events, ready := make(chan nostr.Event, 64), make(chan struct{}, 1)
 	g.Go(func() error {
-		filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{"e": {p.RequestID}}}
-		return c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
+		filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{"e": {t.p.RequestID}}}
+		return t.c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
 			select {
 			case ready <- struct{}{}:
 			default:
@@ -120,7 +130,7 @@ func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.N
 			}
 		})
 	})
-	bids, err := c.collectBids(gctx, p, request, network, tell, events, ready)
+	bids, err := t.collectBids(gctx, request, events, ready)
 	broken := gctx.Err() != nil && ctx.Err() == nil // the subscription ended by itself
 	stop()
 	if lost := g.Wait(); broken {
@@ -130,52 +140,52 @@ func (c *Client) validOffers(ctx context.Context, p Purchase, network payments.N
 		return nil, err
 	}
 
-	return c.bestFirst(parent, p, bids)
+	return t.bestFirst(parent, bids)
 }
 
 // collectBids takes one answer at a time. What is not valid is told and passed
 // over: a crowd of bad offers only delays the good one. From the first valid offer
 // on OfferTimeout is left for the others, whatever comes.
-func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Event, network payments.Network, tell func(Progress), events <-chan nostr.Event, ready <-chan struct{}) ([]bid, error) {
+func (t *tender) collectBids(ctx context.Context, request nostr.Event, events <-chan nostr.Event, ready <-chan struct{}) ([]bid, error) {
 	patience := time.NewTimer(relayPatience)
 	defer patience.Stop()
 
-	asked, told, terms := false, 0, purchase.TermsOf(p)
+	sent, told := false, 0
 	var bids []bid
 	for {
 		select {
 		case <-ready:
-			if asked {
+			if sent {
 				continue
 			}
-			if err := c.cfg.Market.Send(ctx, request); err != nil {
+			if err := t.c.cfg.Market.Send(ctx, request); err != nil {
 				return nil, fmt.Errorf("publish request: %w", err)
 			}
-			asked = true
-			patience.Reset(c.cfg.AnswerTimeout)
-			tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: p.MaxMsats, Hash: p.JobHash.String(), Text: p.SchemaID})
+			sent = true
+			patience.Reset(t.c.cfg.AnswerTimeout)
+			t.tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "requested", Msats: t.p.MaxMsats, Hash: t.p.JobHash.String(), Text: t.p.SchemaID})
 		case ev := <-events:
-			msats, ok, err := c.bidIn(view{Purchase: p, Terms: terms}, ev, network)
-			if told++; err != nil && told <= feedbackMax {
-				tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: text.Clean(err.Error())})
+			msats, ok, err := t.bidIn(ev)
+			if told++; err != nil && told <= toldMax {
+				t.tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "refused", Hash: ev.ID, Text: text.Clean(err.Error())})
 			}
 			if !ok || slices.ContainsFunc(bids, func(b bid) bool { return b.provider == ev.PubKey }) {
 				continue
 			}
 			if len(bids) == 0 {
-				patience.Reset(c.cfg.OfferTimeout)
+				patience.Reset(t.c.cfg.OfferTimeout)
 			}
 			if bids = append(bids, bid{provider: ev.PubKey, msats: msats}); len(bids) == 2*bidsMax {
-				if bids, err = c.bestFirst(ctx, p, bids); err != nil {
+				if bids, err = t.bestFirst(ctx, bids); err != nil {
 					return nil, err
 				}
 			}
 		case <-patience.C:
 			switch {
-			case !asked:
+			case !sent:
 				return nil, fmt.Errorf("%w in %v", ErrNoRelay, relayPatience)
 			case len(bids) == 0:
-				return nil, fmt.Errorf("%w: nobody had a valid offer within %v", ErrFailed, c.cfg.AnswerTimeout)
+				return nil, fmt.Errorf("%w: nobody had a valid offer within %v", ErrFailed, t.c.cfg.AnswerTimeout)
 			}
 			return bids, nil
 		case <-ctx.Done():
@@ -185,25 +195,26 @@ func (c *Client) collectBids(ctx context.Context, p Purchase, request nostr.Even
 }
 
 // bidIn reports whether an event is an offer that could be taken up, and its price.
-func (c *Client) bidIn(p view, ev nostr.Event, network payments.Network) (msats int64, ok bool, err error) {
+func (t *tender) bidIn(ev nostr.Event) (msats int64, ok bool, err error) {
 	status := ev.Tags.Find("status")
-	if status == nil || ev.PubKey == c.key || !ev.Tags.ContainsAny("e", []string{p.RequestID}) {
+	if status == nil || ev.PubKey == t.c.key || !ev.Tags.ContainsAny("e", []string{t.p.RequestID}) {
 		return 0, false, nil
 	}
 	if err := offer.CheckFeedback(ev); err != nil {
 		return 0, false, err
 	}
 
+	p := view{Purchase: t.p, Terms: t.terms}
 	p.Provider = ev.PubKey
 	switch {
-	case status[1] == "payment-required" && c.cfg.Wallet != nil:
-		o, err := c.offers.Check(p, ev, network, time.Now())
+	case status[1] == "payment-required" && t.c.cfg.Wallet != nil:
+		o, err := t.c.offers.Check(p, ev, t.network, time.Now())
 		if err == nil && (o.Quote.Mode != receipts.ModeHold || o.IsFee()) {
 			err = purchase.Mismatch("quote", fmt.Sprintf("it is for %s in mode %s, not for the result in mode hold", o.Quote.Purpose, o.Quote.Mode))
 		}
 		return o.Quote.PriceMsats, err == nil, err
 	case status[1] == "processing" && ev.Content != "":
-		o, err := c.offers.CheckResultQuote(p, ev.Content, time.Now())
+		o, err := t.c.offers.CheckResultQuote(p, ev.Content, time.Now())
 		return 0, err == nil && o.Quote.Mode == receipts.ModeFree, err
 	case status[1] == "error" && len(status) > 2:
 		return 0, false, errors.New("it declines: " + status[2])
@@ -211,6 +222,15 @@ func (c *Client) bidIn(p view, ev nostr.Event, network payments.Network) (msats 
 
 	return 0, false, nil
 }
+
+const (
+	// relayPatience is how long a relay may take to serve our subscription.
+	relayPatience = 30 * time.Second
+	// courtesyTime is how long telling the others that they are not taken may take.
+	courtesyTime = 2 * time.Second
+	// toldMax bounds the bad offers of which people are told.
+	toldMax = 64
+)
 
 // bidsMax bounds the valid offers that are kept for one open request. Keys cost
 // nothing, so of more than that the best are kept and not the first: a crowd that
@@ -229,11 +249,11 @@ type bid struct {
 // the quoted price in the place of the announced one. Who announces nothing comes
 // last, however little it asks. It is a choice among strangers' words: nothing is
 // owed to any of them yet.
-func (c *Client) bestFirst(ctx context.Context, p Purchase, bids []bid) ([]bid, error) {
+func (t *tender) bestFirst(ctx context.Context, bids []bid) ([]bid, error) {
 	if len(bids) == 1 {
 		return bids, nil
 	}
-	if err := c.lookUp(ctx, p, bids); err != nil {
+	if err := t.lookUp(ctx, bids); err != nil {
 		return nil, err
 	}
 	discover.Rank(bids, func(b *bid) *Found { return b.of })
@@ -241,8 +261,8 @@ func (c *Client) bestFirst(ctx context.Context, p Purchase, bids []bid) ([]bid, 
 }
 
 // lookUp fills in what ranks the bids that have it not.
-func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
-	scout, err := c.scout(ctx)
+func (t *tender) lookUp(ctx context.Context, bids []bid) error {
+	scout, err := t.c.scout(ctx)
 	if err != nil {
 		return err
 	}
@@ -254,7 +274,7 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 		}
 	}
 
-	found, err := scout.FindAmong(ctx, p.SchemaID, keys)
+	found, err := scout.FindAmong(ctx, t.p.SchemaID, keys)
 	if err != nil {
 		return fmt.Errorf("rank the offers: %w", err)
 	}
@@ -268,7 +288,7 @@ func (c *Client) lookUp(ctx context.Context, p Purchase, bids []bid) error {
 		if at := slices.IndexFunc(found, func(f Found) bool { return f.Provider == b.provider }); at >= 0 {
 			of = found[at]
 		}
-		of.MinuteMsats, of.CostMsats = map[string]int64{p.SchemaID: b.msats}, b.msats
+		of.MinuteMsats, of.CostMsats = map[string]int64{t.p.SchemaID: b.msats}, b.msats
 		bids[i].of = &of
 	}
 

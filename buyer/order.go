@@ -22,8 +22,6 @@ import (
 // NoRefund, as Order.Refund, asks for none: a failed prepayment becomes credit.
 const NoRefund = "none"
 
-const canceledUnpaid = "canceled before payment"
-
 // ErrJobType: an order names a job type that this program does not know.
 var ErrJobType = errors.New("unknown job type")
 
@@ -203,51 +201,10 @@ func (c *Client) mayPrepay(o Order) bool {
 	return len(modes) > 0 && modes[0] == receipts.ModePrepay
 }
 
-// canceledText says of a canceled purchase what was paid for it.
-func canceledText(p Purchase) string {
-	if p.Engagement == nil {
-		return canceledUnpaid
-	}
-	return "canceled before payment of the result; the engagement fee was paid"
-}
-
 func orderID() string {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
 	return hex.EncodeToString(id[:])
-}
-
-// Cancel asks the provider to stop. What happens to the money is then the
-// provider's word (the quote's cancellation) and, with a held payment, the
-// wallet's: Follow goes on until that is known.
-func (c *Client) Cancel(ctx context.Context, requestID string) error {
-	p, err := c.cfg.Store.Purchase(ctx, requestID)
-	if err != nil {
-		return err
-	}
-	if p.State.Terminal() {
-		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
-	}
-
-	ev, raw, err := c.author.Deletion(ctx, p.RequestID, p.Provider, "job canceled by the buyer")
-	if err != nil {
-		return err
-	}
-	if err := c.cfg.Store.SetCancel(ctx, requestID, raw); err != nil {
-		return fmt.Errorf("store cancellation: %w", err)
-	}
-	if err := c.cfg.Market.Send(ctx, ev); err != nil {
-		return fmt.Errorf("publish cancellation: %w", err)
-	}
-
-	if p.State == StateRequested {
-		err := c.cfg.Store.CloseUnpaid(ctx, requestID, StateCanceled, canceledText(p))
-		if err != nil && !errors.Is(err, ErrConflict) {
-			return err
-		}
-	}
-
-	return nil
 }
 
 // workFor is how many bits of proof of work the provider wants of a free job.

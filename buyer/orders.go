@@ -113,12 +113,12 @@ func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Pr
 
 	for first := true; ; first = false {
 		r.order = order
-		f := c.newFollower(order.last().RequestID, tell)
-		f.order, f.others = r, make(chan []Candidate, 1)
-		if was, err := c.cfg.Store.Purchase(ctx, f.id); first && err == nil && was.State == StateFailed {
-			r.courtesies.Go(func() { f.waive(ctx) }) // it may not have been told before a restart
+		f := c.flow.Follower(order.last().RequestID, tell)
+		f.Others = r
+		if was, err := c.cfg.Store.Purchase(ctx, order.last().RequestID); first && err == nil && was.State == StateFailed {
+			r.Aside(f.Waive) // it may not have been told before a restart
 		}
-		p, err := f.follow(ctx)
+		p, err := f.Follow(ctx)
 		if !errors.Is(err, ErrFailed) || !p.State.Terminal() {
 			return p, err // done, which ends the order, or still open
 		}
@@ -166,44 +166,17 @@ type orderRun struct {
 	rest []Candidate
 }
 
-// patience is when it is looked at whether the request is being served; never if
-// nobody else could be asked.
-func (f *follower) patience() <-chan time.Time {
-	f.askedAt = time.Now()
-	switch {
-	case f.order == nil, f.order.rest != nil && len(f.order.rest) == 0:
-		return nil
-	case f.order.rest == nil:
-		return time.After(f.c.cfg.AskTimeout / 2)
+// Left is how many candidates are left; -1 before they were looked for.
+func (r *orderRun) Left() int {
+	if r.rest == nil {
+		return -1
 	}
-	return time.After(f.c.cfg.AskTimeout)
+	return len(r.rest)
 }
 
-// unserved looks for others once half of AskTimeout has passed without an answer,
-// and ends the request once all of it has, if there are any.
-func (f *follower) unserved(ctx context.Context) (again <-chan time.Time, err error) {
-	p, err := f.view(ctx)
-	switch {
-	case err != nil || f.serving || p.State != StateRequested:
-		return nil, err
-	case f.order.rest == nil:
-		f.g.Go(func() error {
-			rest, err := f.order.lookAround(ctx, f.c.cfg.AskTimeout/2)
-			if err != nil {
-				f.c.log.Warn("no other provider can be looked for", "request", f.id, "err", err)
-				return nil
-			}
-			f.others <- rest
-			return nil
-		})
-		return nil, nil
-	case len(f.order.rest) == 0:
-		return nil, nil
-	case len(f.events) > 0:
-		return time.After(time.Millisecond), nil // its answer is among them, perhaps
-	}
-
-	return nil, f.decline(ctx, p, CodeNoAnswer, fmt.Sprintf("the provider did not answer in %v", time.Since(f.askedAt).Round(100*time.Millisecond)))
+// Aside tells a provider something that the next one need not wait for.
+func (r *orderRun) Aside(do func(ctx context.Context)) {
+	r.courtesies.Go(func() { do(r.ctx) })
 }
 
 // next takes the best of the candidates that were not asked yet.
@@ -254,14 +227,19 @@ func (r *orderRun) ask(ctx context.Context, x Candidate) (PlacedOrder, error) {
 	return r.c.cfg.Store.PlacedOrder(ctx, p.RequestID)
 }
 
-// lookAround finds out who else could be asked, and puts those in front that answer
+// Look finds out who else could be asked, and puts those in front that answer
 // a ping: however many are announced and gone, they are passed over at once.
-func (r *orderRun) lookAround(ctx context.Context, wait time.Duration) ([]Candidate, error) {
+func (r *orderRun) Look(ctx context.Context, wait time.Duration) (keep func(), err error) {
 	rest, err := r.others(ctx)
-	if err != nil || len(rest) < 2 {
-		return rest, err
+	if err != nil {
+		return nil, err
 	}
-	here, err := r.c.ping(ctx, rest, wait)
+	keep = func() { r.rest = rest }
+	if len(rest) < 2 {
+		return keep, nil
+	}
+
+	here, err := r.ping(ctx, rest, wait)
 	if err != nil {
 		r.c.log.Warn("providers are not asked whether they are there", "err", err)
 	}
@@ -274,7 +252,7 @@ func (r *orderRun) lookAround(ctx context.Context, wait time.Duration) ([]Candid
 		}
 		return 0
 	})
-	return rest, nil
+	return keep, nil
 }
 
 // pingMax bounds how many providers are pinged at once.
@@ -282,16 +260,16 @@ const pingMax = 256
 
 // ping asks the providers, the best in front, whether they are there, and returns
 // those that answer within wait, or before the best one does.
-func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration) (map[string]bool, error) {
+func (r *orderRun) ping(ctx context.Context, list []Candidate, wait time.Duration) (map[string]bool, error) {
 	list = list[:min(len(list), pingMax)]
 	tags := make(nostr.Tags, len(list))
-	asked := map[string]bool{}
+	pinged := map[string]bool{}
 	for i, x := range list {
 		tags[i] = nostr.Tag{"p", x.Provider}
-		asked[x.Provider] = true
+		pinged[x.Provider] = true
 	}
 
-	ev, _, err := c.author.Sign(ctx, kinds.Ping, domain.Ping, tags, "")
+	ev, _, err := r.c.author.Sign(ctx, kinds.Ping, domain.Ping, tags, "")
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +281,7 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 	pongs, ready := make(chan string, len(list)), make(chan struct{}, 1)
 	filter := nostr.Filter{Kinds: []int{kinds.Feedback}, Tags: nostr.TagMap{"e": {ev.ID}}}
 	g.Go(func() error {
-		return c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
+		return r.c.cfg.Market.Listen(gctx, nostr.Filters{filter}, func() {
 			select {
 			case ready <- struct{}{}:
 			default:
@@ -320,17 +298,17 @@ func (c *Client) ping(ctx context.Context, list []Candidate, wait time.Duration)
 	})
 
 	here := map[string]bool{}
-	for sent := false; gctx.Err() == nil && !here[list[0].Provider] && len(here) < len(asked); {
+	for sent := false; gctx.Err() == nil && !here[list[0].Provider] && len(here) < len(pinged); {
 		select {
 		case <-ready:
 			if !sent {
 				sent = true
-				if err := c.cfg.Market.Send(gctx, ev); err != nil {
-					c.log.Warn("providers were not asked whether they are there", "err", err)
+				if err := r.c.cfg.Market.Send(gctx, ev); err != nil {
+					r.c.log.Warn("providers were not asked whether they are there", "err", err)
 				}
 			}
 		case key := <-pongs:
-			if asked[key] {
+			if pinged[key] {
 				here[key] = true
 			}
 		case <-gctx.Done():

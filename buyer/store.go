@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/lightwork-market/lightwork/buyer/internal/flow"
 	"github.com/lightwork-market/lightwork/buyer/internal/offer"
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/internal/proof"
@@ -109,50 +110,28 @@ var (
 // paid; whoever follows the panel follows the purchase.
 var ErrPanelOpen = errors.New("this purchase belongs to a panel that has not decided yet")
 
-// Store keeps all that a buyer must not forget. Every method that changes anything is
-// one durable transaction.
+// Store keeps all that a buyer must not forget: the sum of what its stages need, each of
+// which names its own part. Every method that changes anything is one durable
+// transaction.
 type Store interface {
-	PurchaseStore
-	SpendingStore
-	DeliveryStore
-	ClosingStore
+	PlacingStore
 	OrderStore
-}
-
-// PurchaseStore keeps purchases, and remembers what came of them.
-type PurchaseStore interface {
-	AddPurchase(ctx context.Context, p Purchase) error
-	Purchase(ctx context.Context, requestID string) (Purchase, error)
-	// Purchases lists purchases, newest first; at most limit if limit > 0.
-	Purchases(ctx context.Context, limit int) ([]Purchase, error)
-	// History says what came of the purchases from each provider (x-only hex).
-	History(ctx context.Context) (map[string]History, error)
-}
-
-// SpendingStore keeps what purchases cost, within the budget.
-type SpendingStore interface {
+	flow.Store
 	offer.Store
 	pay.Store
+	result.Store
+	proof.Store
+	refund.Store
+}
+
+// PlacingStore keeps what a person does about purchases, and remembers what came of them.
+type PlacingStore interface {
+	AddPurchase(ctx context.Context, p Purchase) error
+	// SetCancel keeps our signed cancellation request.
+	SetCancel(ctx context.Context, requestID string, event []byte) error
 	// GiveUp takes a purchase that is paying off the open ones, with the reason;
 	// all else of it stays, the reservation too.
 	GiveUp(ctx context.Context, requestID, reason string) error
-}
-
-// DeliveryStore keeps what providers sent, as evidence.
-type DeliveryStore interface {
-	result.Store
-	proof.Store
-}
-
-// ClosingStore keeps how purchases end, and what comes back of them.
-type ClosingStore interface {
-	refund.Store
-	// SetCancel keeps our signed cancellation request.
-	SetCancel(ctx context.Context, requestID string, event []byte) error
-	// Close moves to done, failed or canceled. A purchase with an unresolved
-	// reservation cannot be closed: ErrConflict.
-	Close(ctx context.Context, requestID string, to State, reason string) error
-	// CloseUnpaid is Close for a purchase whose result nobody pays for: ErrConflict
-	// once its payment was begun.
-	CloseUnpaid(ctx context.Context, requestID string, to State, reason string) error
+	// History says what came of the purchases from each provider (x-only hex).
+	History(ctx context.Context) (map[string]History, error)
 }

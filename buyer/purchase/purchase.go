@@ -165,6 +165,14 @@ func (p Purchase) GivenUpMsats() int64 {
 	return due.AmountMsats + due.FeeLimitMsats
 }
 
+// CanceledText says of a canceled purchase what was paid for it.
+func (p Purchase) CanceledText() string {
+	if p.Engagement == nil {
+		return "canceled before payment"
+	}
+	return "canceled before payment of the result; the engagement fee was paid"
+}
+
 // Unserved reports whether a purchase failed by its provider's doing before anything
 // was paid, so that another may be asked.
 func (p Purchase) Unserved() bool {

@@ -106,15 +106,17 @@ var rooms = map[string][]string{
 	// What the stages of a buyer and its store share.
 	"buyer/purchase": {"domain", "hashing", "payments", "receipts", "schemas"},
 	// Its stages: none imports another.
-	"buyer/internal/author":  {"buyer/purchase", "domain", "market/kinds"},
-	"buyer/internal/blob":    {"buyer/purchase", "hashing", "payments", "receipts"},
+	"buyer/internal/author": {"buyer/purchase", "domain", "market/kinds"},
+	"buyer/internal/blob":   {"buyer/purchase", "hashing", "payments", "receipts"},
+	// The order of the stages, and nothing but that.
+	"buyer/internal/flow":    {"buyer/internal/author", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "hashing", "market/kinds", "payments", "receipts"},
 	"buyer/internal/offer":   {"buyer/approval", "buyer/internal/author", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "payments", "payments/bolt11", "receipts"},
 	"buyer/internal/pay":     {"buyer/purchase", "payments"},
 	"buyer/internal/profile": {"buyer/purchase", "hashing", "receipts", "schemas"},
 	"buyer/internal/proof":   {"buyer/internal/blob", "buyer/internal/profile", "buyer/purchase", "hashing", "payments", "receipts", "schemas"},
 	"buyer/internal/refund":  {"buyer/purchase", "hashing", "payments", "payments/destination", "payments/bolt11", "receipts"},
 	"buyer/internal/result":  {"buyer/internal/blob", "buyer/internal/profile", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "receipts", "schemas"},
-	"buyer":                  {"buyer/approval", "buyer/internal/author", "buyer/internal/discover", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "receipts", "schemas"},
+	"buyer":                  {"buyer/approval", "buyer/internal/author", "buyer/internal/discover", "buyer/internal/flow", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "receipts", "schemas"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.

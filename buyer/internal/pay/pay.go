@@ -210,6 +210,12 @@ func (p *Payer) Record(ctx context.Context, of purchase.Purchase, pay payments.P
 	return nil
 }
 
+// Return stores that the payment of a purchase came back, or was never made, and how the
+// purchase ends by that.
+func (p *Payer) Return(ctx context.Context, requestID string, pay payments.Payment, to purchase.State, reason string) error {
+	return p.Store.Unpaid(ctx, requestID, pay, to, reason)
+}
+
 // Delay says in words why a payment does not end.
 func (p *Payer) Delay(ctx context.Context, hash payments.Hash) string {
 	ctx, cancel := context.WithTimeout(ctx, askAgain)

@@ -49,4 +49,4 @@ func (nip90) AnyOutput(p purchase.Purchase) bool { return p.Quote == nil }
 
 func (nip90) Receipts(purchase.Charge) bool { return true }
 
-func (nip90) EndsUnpaid() bool { return true }
+func (nip90) EndsSilent() bool { return true }

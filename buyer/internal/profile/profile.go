@@ -28,9 +28,9 @@ type Profile interface {
 	AnyOutput(p purchase.Purchase) bool
 	// Receipts reports whether a receipt of a charge can be judged now.
 	Receipts(c purchase.Charge) bool
-	// EndsUnpaid reports whether a purchase whose result is here is done, though
-	// nothing was paid for it, once its provider is: it names a price and asks nothing.
-	EndsUnpaid() bool
+	// EndsSilent reports whether a purchase whose result is here is done once its
+	// provider says no more: without a receipt, and unpaid if it asked for nothing.
+	EndsSilent() bool
 }
 
 // Of is the profile that the provider of a purchase may speak.

@@ -33,4 +33,4 @@ func (typed) AnyOutput(purchase.Purchase) bool { return false }
 // Receipts: relays keep no order, so what a receipt is of may come after it.
 func (typed) Receipts(c purchase.Charge) bool { return c.Quote != nil }
 
-func (typed) EndsUnpaid() bool { return false }
+func (typed) EndsSilent() bool { return false }

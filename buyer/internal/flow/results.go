@@ -1,4 +1,4 @@
-package buyer
+package flow
 
 import (
 	"context"
@@ -10,12 +10,13 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/internal/result"
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
 // result keeps a result that is what it says it is, with its blobs.
-func (f *follower) result(ctx context.Context, p view, ev nostr.Event) error {
+func (f *Follower) result(ctx context.Context, p purchase.View, ev nostr.Event) error {
 	if p.Output != nil {
 		return nil
 	}
@@ -35,25 +36,25 @@ func (f *follower) result(ctx context.Context, p view, ev nostr.Event) error {
 		return f.untaken(ctx, ev, err)
 	}
 
-	f.serving = true
+	f.heard.serving = true
 	early := f.lateAfterPayment() && p.Attempt != nil
 	f.say("provider", "result", 0, r.OutputHash.String(), r.Text)
-	return errors.Join(f.accept(ctx, f.signed, r, early), f.payAfterwards(ctx, ev))
+	return errors.Join(f.accept(ctx, f.heard.signed, r, early), f.payAfterwards(ctx, ev))
 }
 
 // sealedResult keeps a result that came in boxes. They are fetched before
 // anything is paid for them.
-func (f *follower) sealedResult(ctx context.Context, p view, ev nostr.Event) error {
+func (f *Follower) sealedResult(ctx context.Context, p purchase.View, ev nostr.Event) error {
 	if p.SealedEvent != nil {
 		return nil
 	}
-	boxes, bytes, err := f.results.TakeSealed(ctx, p, ev, f.signed, f.free != nil)
+	boxes, bytes, err := f.results.TakeSealed(ctx, p, ev, f.heard.signed, f.free != nil)
 	if err != nil {
 		return f.untaken(ctx, ev, err)
 	}
 
 	f.early = f.lateAfterPayment()
-	if err := f.results.KeepSealed(ctx, f.id, f.signed, boxes); err != nil {
+	if err := f.results.KeepSealed(ctx, f.id, f.heard.signed, boxes); err != nil {
 		return err
 	}
 	f.say("provider", "sealed", 0, ev.Tags.Find("commitment")[1], fmt.Sprintf("%d bytes in boxes", bytes))
@@ -61,20 +62,19 @@ func (f *follower) sealedResult(ctx context.Context, p view, ev nostr.Event) err
 		return err
 	}
 	if f.postpay != nil {
-		return f.paymentRequired(ctx, p, *f.postpay)
+		return f.demand(ctx, p, *f.postpay)
 	}
 	return f.unseal(ctx, p)
 }
 
-// lateAfterPayment reports whether a result that comes now comes well after its payment:
-// events and payments travel on different roads, so a few seconds say nothing.
-func (f *follower) lateAfterPayment() bool {
+// lateAfterPayment reports whether a result that comes now comes well after its payment.
+func (f *Follower) lateAfterPayment() bool {
 	return !f.paidAt.IsZero() && time.Since(f.paidAt) > settleGrace
 }
 
 // unseal opens the boxes once they are paid for, and takes what is in them as
 // any result. A false box ends the purchase.
-func (f *follower) unseal(ctx context.Context, p view) error {
+func (f *Follower) unseal(ctx context.Context, p purchase.View) error {
 	if p.SealedEvent == nil || p.Output != nil || p.Payment == nil || p.Payment.State != payments.PaymentSucceeded {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (f *follower) unseal(ctx context.Context, p view) error {
 	switch {
 	case result.IsFalse(err):
 		f.say("buyer", "refused", 0, "", err.Error())
-		return f.c.cfg.Store.Close(ctx, f.id, StateFailed, "paid, and delivered a "+text.Clean(err.Error()))
+		return f.Store.Close(ctx, f.id, purchase.StateFailed, "paid, and delivered a "+text.Clean(err.Error()))
 	case err != nil:
 		return fmt.Errorf("open the sealed result: %w", err)
 	}
@@ -94,7 +94,7 @@ func (f *follower) unseal(ctx context.Context, p view) error {
 }
 
 // accept stores a result that was checked, and goes on with what waited for it.
-func (f *follower) accept(ctx context.Context, event []byte, r result.Delivery, early bool) error {
+func (f *Follower) accept(ctx context.Context, event []byte, r result.Delivery, early bool) error {
 	if err := f.results.Keep(ctx, f.id, event, r, early); err != nil {
 		return err
 	}
@@ -103,58 +103,44 @@ func (f *follower) accept(ctx context.Context, event []byte, r result.Delivery, 
 		return err
 	}
 	if f.postpay != nil && p.Attempt == nil {
-		return f.paymentRequired(ctx, p, *f.postpay)
+		return f.demand(ctx, p, *f.postpay)
 	}
-	return f.receipts(ctx, p, f.judge.OfResult())
+	return f.takeReceipts(ctx, p, f.judge.OfResult())
 }
 
 // payAfterwards pays the invoice that NIP-90 lets a provider put in its result.
-func (f *follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
+func (f *Follower) payAfterwards(ctx context.Context, ev nostr.Event) error {
 	if !f.profile.BareResult(ev) {
 		return nil
 	}
 	p, err := f.view(ctx)
-	if err != nil || p.State != StateRequested {
+	if err != nil || p.State != purchase.StateRequested {
 		return err
 	}
-	return f.paymentRequired(ctx, p, ev)
+	return f.demand(ctx, p, ev)
 }
 
-// receipts takes receipts one after the other.
-func (f *follower) receipts(ctx context.Context, p view, list []nostr.Event) error {
+// takeReceipts keeps those receipts that prove what they should.
+func (f *Follower) takeReceipts(ctx context.Context, p purchase.View, list []nostr.Event) error {
 	for _, ev := range list {
-		if err := f.receipt(ctx, p, ev); err != nil {
+		told, refused, err := f.judge.Take(ctx, p, ev)
+		switch {
+		case err != nil:
 			return err
+		case refused != nil:
+			_ = f.reject(ev, refused)
+		case told != "":
+			f.say("provider", "receipt", 0, ev.ID, told)
 		}
-	}
-	return nil
-}
-
-// receipt keeps a receipt that proves what it should.
-func (f *follower) receipt(ctx context.Context, p view, ev nostr.Event) error {
-	told, refused, err := f.judge.Take(ctx, p, ev)
-	switch {
-	case err != nil:
-		return err
-	case refused != nil:
-		return f.reject(ev, refused)
-	case told != "":
-		f.say("provider", "receipt", 0, ev.ID, told)
 	}
 	return nil
 }
 
 // untaken goes on without a result: it must not stand in the way of another, nor of the
 // end. One whose parts are nowhere is tried again when the purchase is resumed.
-func (f *follower) untaken(ctx context.Context, ev nostr.Event, err error) error {
+func (f *Follower) untaken(ctx context.Context, ev nostr.Event, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return f.reject(ev, err)
-}
-
-func (f *follower) reject(ev nostr.Event, err error) error {
-	f.c.log.Warn("event rejected", "request", f.id, "event", ev.ID, "err", err)
-	f.say("buyer", "refused", 0, ev.ID, err.Error())
-	return nil
 }

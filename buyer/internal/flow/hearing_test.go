@@ -1,4 +1,4 @@
-package buyer
+package flow
 
 import (
 	"strconv"
@@ -7,11 +7,11 @@ import (
 
 // TestSeenIsBounded: a provider that talks without end fills no memory.
 func TestSeenIsBounded(t *testing.T) {
-	f := (&Client{}).newFollower("request", nil)
+	h := hearing{seen: map[string]bool{}}
 	for i := range 3 * seenMax {
 		id := strconv.Itoa(i)
-		if f.see(id); !f.seen[id] || len(f.seen) > seenMax {
-			t.Fatalf("event %d: %d are kept", i, len(f.seen))
+		if h.see(id); !h.seen[id] || len(h.seen) > seenMax {
+			t.Fatalf("event %d: %d are kept", i, len(h.seen))
 		}
 	}
 }

@@ -4,52 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/nbd-wtf/go-nostr"
-
-	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// decline ends a purchase that is asked to pay and does not. ErrConflict if another
-// follower of the same purchase pays, or has paid, meanwhile: that one sees it
-// through.
-func (f *follower) decline(ctx context.Context, p view, code, why string) error {
-	why = text.Clean(code + ": " + why)
-	if err := f.c.cfg.Store.CloseUnpaid(ctx, p.RequestID, StateFailed, why); err != nil {
-		return fmt.Errorf("decline (%s): %w", why, err)
+// Cancel asks the provider to stop. What happens to the money is then the
+// provider's word (the quote's cancellation) and, with a held payment, the
+// wallet's: Follow goes on until that is known.
+func (c *Client) Cancel(ctx context.Context, requestID string) error {
+	p, err := c.cfg.Store.Purchase(ctx, requestID)
+	if err != nil {
+		return err
 	}
-	if f.order == nil {
-		f.waive(ctx)
-		return nil
+	if p.State.Terminal() {
+		return fmt.Errorf("purchase is already %s: %w", p.State, ErrConflict)
 	}
-	f.order.courtesies.Go(func() { f.waive(f.order.ctx) }) // the next provider need not wait for it
-	return nil
-}
 
-// courtesyTime is how long the end of a purchase waits for relays that do not answer.
-const courtesyTime = 2 * time.Second
+	ev, raw, err := c.author.Deletion(ctx, p.RequestID, p.Provider, "job canceled by the buyer")
+	if err != nil {
+		return err
+	}
+	if err := c.cfg.Store.SetCancel(ctx, requestID, raw); err != nil {
+		return fmt.Errorf("store cancellation: %w", err)
+	}
+	if err := c.cfg.Market.Send(ctx, ev); err != nil {
+		return fmt.Errorf("publish cancellation: %w", err)
+	}
 
-// waive tells the provider of a purchase that has ended without a payment that
-// none will come: its invoice, and our place among those that it lets stand
-// unpaid, are free at once and not when the quote lapses. That is a courtesy, so
-// nothing hangs on it.
-func (f *follower) waive(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, courtesyTime)
-	defer stop()
-
-	p, err := f.view(ctx)
-	if err == nil && p.Cancel == nil {
-		var ev nostr.Event
-		if ev, _, err = f.c.author.Deletion(ctx, p.RequestID, p.Provider, "not paid by the buyer"); err == nil {
-			err = f.c.cfg.Market.Send(ctx, ev)
+	if p.State == StateRequested {
+		err := c.cfg.Store.CloseUnpaid(ctx, requestID, StateCanceled, p.CanceledText())
+		if err != nil && !errors.Is(err, ErrConflict) {
+			return err
 		}
 	}
 
-	if err != nil {
-		f.c.log.Warn("the provider was not told that nothing will be paid", "request", f.id, "err", err)
-	}
+	return nil
 }
 
 // ErrWalletHere: the wallet that pays for the purchase is the configured one, so it
