@@ -12,34 +12,35 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// ErrBudget is returned by Book.Reserve for a payment over the app's budget.
+// ErrBudget is returned by Book.Reserve for a payment that exceeds the app's
+// budget.
 var ErrBudget = errors.New("nwc: over the budget")
 
-// Spend is a payment of an app's, with what it may cost: amount and fee.
+// Spend is a payment of an app and its cost: amount and fee.
 type Spend struct {
 	App    string // the app's public key
 	Hash   payments.Hash
 	BOLT11 string
-	Msats  int64     // what it cost once it ended: 0 if it failed
-	Wallet string    // payments.Node.Wallet of the one that pays it; "" if that was not noted
-	At     time.Time // set by the Book, as are those below
-	Open   bool      // it has not ended
-	// LostMsats is what attempts that failed have cost: a mint keeps its fees.
+	Msats  int64     // final cost; 0 if it failed
+	Wallet string    // payments.Node.Wallet of the paying wallet; "" if it was not recorded
+	At     time.Time // set by the Book, as are the fields below
+	Open   bool      // the payment has not ended
+	// LostMsats is the cost of failed attempts: a mint keeps its fees.
 	LostMsats int64
 }
 
-// Usage is what an app has used of a period's budget.
+// Usage is the used part of an app's budget in a period.
 type Usage struct {
-	SpentMsats    int64 // payments that succeeded, and the fees of those that did not
-	ReservedMsats int64 // payments under way
+	SpentMsats    int64 // succeeded payments, and fees of failed ones
+	ReservedMsats int64 // payments in flight
 }
 
-// Book is what a service must not forget: what each app spent, which invoices
-// it made, which requests were acted on. It is kept in one SQLite file.
+// Book is the durable record of a service: payments and invoices of each app, and
+// the requests that were carried out. It is one SQLite file.
 type Book struct{ db *sqlite.DB }
 
-// bookSchema: a spend's cost changes when it ends (0 once it failed), all else
-// is written once.
+// bookSchema: the cost of a spend changes when it ends (0 if it failed); everything
+// else is written once.
 const bookSchema = `
 CREATE TABLE spends (
   app          TEXT NOT NULL CHECK (length(app) = 64),
@@ -67,13 +68,13 @@ CREATE TABLE requests (
 CREATE INDEX requests_by_time ON requests (at_ms);
 `
 
-// bookWallets: which wallet pays, and what failures cost.
+// bookWallets records the paying wallet and the cost of failures.
 const bookWallets = `
 ALTER TABLE spends ADD COLUMN wallet TEXT NOT NULL DEFAULT '';
 ALTER TABLE spends ADD COLUMN lost_msats INTEGER NOT NULL DEFAULT 0 CHECK (lost_msats >= 0);
 `
 
-// OpenBook opens or creates the file at path and keeps other processes out.
+// OpenBook opens or creates the file at path and locks out other processes.
 func OpenBook(ctx context.Context, path string, log *slog.Logger) (*Book, error) {
 	db, err := sqlite.Open(ctx, path, sqlite.Options{Migrations: []string{bookSchema, bookWallets}, ExclusiveLock: true, Logger: log})
 	if err != nil {
@@ -85,10 +86,9 @@ func OpenBook(ctx context.Context, path string, log *slog.Logger) (*Book, error)
 // Close closes the file.
 func (b *Book) Close() error { return b.db.Close() }
 
-// Reserve sets aside what the payment may cost, if what the app spent and
-// reserved since the given time and this are within budgetMsats; else it
-// returns ErrBudget. A payment that is under way or succeeded is not counted
-// twice; one that failed is begun anew.
+// Reserve reserves the possible cost of a payment, if the app stays within
+// budgetMsats since the given time; else it returns ErrBudget. A payment in flight
+// or succeeded is not counted twice; a failed one may be started again.
 func (b *Book) Reserve(ctx context.Context, s Spend, budgetMsats int64, since time.Time) error {
 	now := time.Now().UnixMilli()
 	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
@@ -116,15 +116,16 @@ func (b *Book) Reserve(ctx context.Context, s Spend, budgetMsats int64, since ti
 	})
 }
 
-// usage adds up the app's spends. What is under way counts whenever it began.
+// usage adds up the app's spends. Payments in flight count no matter when they
+// started.
 func usage(tx *sqlite.Tx, app string, since time.Time) (u Usage, err error) {
 	err = tx.QueryRow(`SELECT COALESCE(SUM(lost_msats + CASE open WHEN 0 THEN msats ELSE 0 END), 0), COALESCE(SUM(CASE open WHEN 1 THEN msats END), 0)
 		FROM spends WHERE app = ? AND (at_ms >= ? OR open = 1)`, app, since.UnixMilli()).Scan(&u.SpentMsats, &u.ReservedMsats)
 	return u, err
 }
 
-// Settle ends a payment under way that succeeded and cost msats. One that has
-// ended stays as it is.
+// Settle ends a payment in flight that succeeded and cost msats. A payment that has
+// ended is not changed.
 func (b *Book) Settle(ctx context.Context, app string, hash payments.Hash, msats int64) error {
 	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		_, err := tx.Exec(`UPDATE spends SET msats = ?, open = 0 WHERE app = ? AND payment_hash = ? AND open = 1`, msats, app, hash[:])
@@ -132,8 +133,8 @@ func (b *Book) Settle(ctx context.Context, app string, hash payments.Hash, msats
 	})
 }
 
-// Fail ends a payment under way that came back. lostMsats is what the wallet says
-// that trying has cost, of all attempts at this invoice.
+// Fail ends a payment in flight that failed. lostMsats is the cost, reported by the
+// wallet, of all attempts to pay this invoice.
 func (b *Book) Fail(ctx context.Context, app string, hash payments.Hash, lostMsats int64) error {
 	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
 		_, err := tx.Exec(`UPDATE spends SET msats = 0, open = 0, lost_msats = max(lost_msats, ?)
@@ -142,7 +143,7 @@ func (b *Book) Fail(ctx context.Context, app string, hash payments.Hash, lostMsa
 	})
 }
 
-// Used says what the app has used since the given time.
+// Used returns the app's usage since the given time.
 func (b *Book) Used(ctx context.Context, app string, since time.Time) (u Usage, err error) {
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		u, err = usage(tx, app, since)
@@ -151,7 +152,7 @@ func (b *Book) Used(ctx context.Context, app string, since time.Time) (u Usage, 
 	return u, err
 }
 
-// Open lists the payments under way.
+// Open lists the payments in flight.
 func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		rows, err := tx.Query(`SELECT app, payment_hash, bolt11, msats, wallet FROM spends WHERE open = 1`)
@@ -175,7 +176,7 @@ func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
 	return list, err
 }
 
-// Spend returns what is noted of the app's payment, false if it never began one.
+// Spend returns the record of an app's payment, false if there is none.
 func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spend, known bool, err error) {
 	s.App, s.Hash = app, hash
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
@@ -191,7 +192,7 @@ func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spe
 	return s, known, err
 }
 
-// AddInvoice notes that the hash is the app's; it is nobody else's then.
+// AddInvoice records the app as the only owner of an invoice's hash.
 func (b *Book) AddInvoice(ctx context.Context, app string, hash payments.Hash) error {
 	now := time.Now().UnixMilli()
 	return b.db.Update(ctx, func(tx *sqlite.Tx) error {
@@ -200,7 +201,7 @@ func (b *Book) AddInvoice(ctx context.Context, app string, hash payments.Hash) e
 	})
 }
 
-// Owner says which app made the invoice, "" if none did.
+// Owner returns the app that made the invoice, "" if none did.
 func (b *Book) Owner(ctx context.Context, hash payments.Hash) (app string, err error) {
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		err := tx.QueryRow(`SELECT app FROM invoices WHERE payment_hash = ?`, hash[:]).Scan(&app)
@@ -212,8 +213,8 @@ func (b *Book) Owner(ctx context.Context, hash payments.Hash) (app string, err e
 	return app, err
 }
 
-// Begin notes a request that is about to be acted on. False: it was acted on
-// before. What is older than keep is forgotten.
+// Begin records a request before it is carried out. It returns false if it was
+// carried out before. Records older than keep are deleted.
 func (b *Book) Begin(ctx context.Context, eventID string, keep time.Duration) (first bool, err error) {
 	now := time.Now()
 	err = b.db.Update(ctx, func(tx *sqlite.Tx) error {
@@ -231,14 +232,14 @@ func (b *Book) Begin(ctx context.Context, eventID string, keep time.Duration) (f
 	return first, err
 }
 
-// line is one of an app's invoices or payments.
+// line is an invoice or a payment of an app.
 type line struct {
 	hash     payments.Hash
 	incoming bool
 	at       time.Time
 }
 
-// lines lists the app's invoices and payments, newest first.
+// lines lists the app's invoices and payments, the newest first.
 func (b *Book) lines(ctx context.Context, app string, p listParams) (list []line, err error) {
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		rows, err := tx.Query(`SELECT payment_hash, incoming, at_ms FROM (

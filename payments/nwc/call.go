@@ -15,25 +15,25 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// maxPending bounds the questions without an answer.
+// maxPending bounds the unanswered requests.
 const maxPending = 4096
 
-// pendingCall is a question whose answer is awaited.
+// pendingCall is an unanswered request.
 type pendingCall struct {
 	method Method
 	scheme Scheme
-	until  time.Time // when it may be forgotten
-	// deliver takes the answer, once, with Client.mu held; it must not block.
+	until  time.Time // the time at which it can be dropped
+	// deliver receives the answer, once, with Client.mu held; it must not block.
 	deliver func(result jsontext.Value, err error)
 }
 
-// prepared is a question that is sealed and signed and not yet sent.
+// prepared is a sealed and signed request that was not yet sent.
 type prepared struct {
 	event  nostr.Event
 	scheme Scheme
 }
 
-// prepare makes the question. Its errors mean that nothing was asked.
+// prepare seals and signs a request. If it fails, nothing was sent.
 func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time.Duration) (prepared, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
@@ -61,14 +61,14 @@ func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time
 		Tags: nostr.Tags{
 			{"p", c.cfg.Connection.Wallet},
 			{"encryption", string(info.Encryption)},
-			// A question that lay somewhere must not be acted on later.
+			// Relays and the wallet must not keep the request for later.
 			{"expiration", strconv.FormatInt(time.Now().Add(timeout).Unix()+1, 10)},
 		},
 	}
 	return p, c.cfg.Connection.Secret.sign(&p.event)
 }
 
-// expect registers the question, so that its answer finds deliver.
+// expect registers the request, so that its answer is passed to deliver.
 func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(jsontext.Value, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,7 @@ func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(j
 	return nil
 }
 
-// unclear marks an answer that makes no sense: the question may have had its
-// effect all the same.
+// unclear marks a malformed answer: the request may have taken effect anyway.
 func unclear(err error) error {
 	if errors.Is(err, ErrAnswer) {
 		return fmt.Errorf("%w: %w", payments.ErrWalletUnavailable, err)
@@ -103,7 +102,7 @@ func (c *Client) forget(id string) {
 	delete(c.pending, id)
 }
 
-// publish returns nil if a relay took the question.
+// publish returns nil if a relay accepted the request.
 func (c *Client) publish(ctx context.Context, p prepared) error {
 	results := c.pool.PublishQuorum(ctx, p.event, 1)
 	if relay.Accepted(results) > 0 {
@@ -116,8 +115,8 @@ func (c *Client) publish(ctx context.Context, p prepared) error {
 	return fmt.Errorf("%w: no relay accepted the request: %w", payments.ErrWalletUnavailable, err)
 }
 
-// call asks and waits for the answer. No answer is ErrWalletUnavailable, also
-// when ctx ends: the question may have had its effect.
+// call sends a request and waits for the answer. If there is none, even because ctx
+// ended, the error is ErrWalletUnavailable: the request may have taken effect.
 func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
@@ -154,8 +153,8 @@ func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 	}
 }
 
-// answered hands an answer to who asked. One that names no open question is
-// late, or an old one that a relay brings again.
+// answered passes an answer to the waiting call. An answer without an open request
+// is late, or an old one that a relay sent again.
 func (c *Client) answered(ev *nostr.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,28 +10,28 @@ import (
 	"github.com/nbd-wtf/go-nostr/nip44"
 )
 
-// Scheme is a way to seal a message.
+// Scheme is an encryption scheme.
 type Scheme string
 
-// The schemes of NIP-47. NIP-04 does not protect a text from being changed;
-// here the event's signature does.
+// The schemes of NIP-47. NIP-04 does not authenticate the text, but here the
+// event's signature does.
 const (
 	NIP44 Scheme = "nip44_v2"
 	NIP04 Scheme = "nip04"
 )
 
-// maxContent bounds what is opened, in bytes: the longest text of NIP-44.
+// maxContent bounds a message to decrypt, in bytes: the longest text of NIP-44.
 const maxContent = 87472
 
 var errSealed = errors.New("the message cannot be opened")
 
-// channel seals what passes between one key of ours and one of theirs.
+// channel encrypts messages between one key of ours and one of the peer.
 type channel struct {
 	nip44 [32]byte
 	nip04 []byte
 }
 
-// newChannel fails if peer is no public key.
+// newChannel fails if peer is not a public key.
 func newChannel(own Secret, peer string) (*channel, error) {
 	var c channel
 	var err error
@@ -78,8 +78,7 @@ func (c *channel) open(s Scheme, content string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// wellFormed04 checks the lengths that the decoder takes for granted: it would
-// panic on others.
+// wellFormed04 checks the lengths that the decoder relies on; it panics on others.
 func wellFormed04(content string) bool {
 	const block = 16
 	body, iv, ok := strings.Cut(content, "?iv=")

@@ -15,28 +15,27 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// Config says which wallet service to use. Connection is needed; the rest may
-// be left zero.
+// Config configures a [Client]. Connection is required.
 type Config struct {
 	Connection Connection
 
-	// Network is the chain the wallet must be on; another ends in
+	// Network is the required chain of the wallet; another one gives
 	// payments.ErrWrongNetwork. Empty accepts any.
 	Network payments.Network
 
-	// CallTimeout bounds each question to the service. 0 means 30 s.
+	// CallTimeout bounds each request to the service. 0 means 30 s.
 	CallTimeout time.Duration
 
-	// HoldTime is how long after its making a held invoice is trusted to be
-	// held, where the service names no deadline. 0 means one hour; invoices
-	// are asked for with 144 blocks.
+	// HoldTime is how long after its creation a held invoice is assumed to stay
+	// held, if the service states no deadline. 0 means one hour; invoices are
+	// requested with 144 blocks.
 	HoldTime time.Duration
 
-	// BlockTime is the pessimistic time between blocks by which a deadline
-	// that is a block height becomes a time. 0 means 5 minutes.
+	// BlockTime is a pessimistic time between blocks, for converting deadlines from
+	// block heights. 0 means 5 minutes.
 	BlockTime time.Duration
 
-	// Log receives what the service does wrong. Nil discards it.
+	// Log receives faults of the service. If it is nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -55,28 +54,28 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Client is a wallet backend on a wallet service. Its methods may be called
-// from many goroutines, also before Serve runs: they then wait for it.
+// Client is a wallet backend on a wallet service. Its methods are safe for
+// concurrent use; before Serve runs, they wait for it.
 type Client struct {
 	cfg     Config
 	pool    *relay.Pool
 	channel *channel
 
-	live  chan struct{} // closed once answers reach us
+	live  chan struct{} // closed once answers can reach us
 	ended chan struct{} // closed when Serve returns
 
 	mu       sync.Mutex
-	info     Info // the newest; zero before the first
+	info     Info // the latest; zero before the first
 	infoErr  error
 	informed chan struct{}           // closed once info or infoErr is set
 	node     payments.Node           // zero before the first get_info
 	pending  map[string]*pendingCall // by id of the request event
 	attempts map[payments.Hash]*attempt
 	watchers map[chan payments.Hash]struct{}
-	changed  chan struct{} // closed and replaced when something may have changed
+	changed  chan struct{} // closed and replaced at every possible change
 }
 
-// Open checks cfg. It connects to nobody; Serve does.
+// Open checks cfg. It does not connect; Serve does.
 func Open(cfg Config) (*Client, error) {
 	cfg.setDefaults()
 	if cfg.Connection.Secret.key == nil {
@@ -100,12 +99,12 @@ func Open(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// maxEvent bounds the events of a connection, in bytes: the largest sealed
-// text and its frame.
+// maxEvent bounds the events of a connection, in bytes: the largest encrypted text
+// with its envelope.
 const maxEvent = 96 << 10
 
-// Serve keeps the connection to the relays until ctx ends and returns nil. It
-// is called once.
+// Serve keeps the connection to the relays until ctx ends and then returns nil. It
+// must be called only once.
 func (c *Client) Serve(ctx context.Context) error {
 	defer close(c.ended)
 
@@ -115,7 +114,7 @@ func (c *Client) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	serving.Go(func() { _ = c.pool.Serve(ctx) }) // returns nil
+	serving.Go(func() { _ = c.pool.Serve(ctx) }) // always returns nil
 	wallet := []string{c.cfg.Connection.Wallet}
 	sub, err := c.pool.Subscribe(ctx, []nostr.Filter{
 		{Kinds: []int{kindInfo}, Authors: wallet},
@@ -146,10 +145,10 @@ func (c *Client) Serve(ctx context.Context) error {
 	}
 }
 
-// receive takes an event of the wallet's whose signature was checked.
+// receive handles an event of the wallet whose signature was checked.
 func (c *Client) receive(ev *nostr.Event) {
 	if domain.Allow(domain.Wallet, ev.Tags) != nil {
-		return // another program's wallet names no domain
+		return // wallets of other programs name no domain
 	}
 	switch ev.Kind {
 	case kindInfo:
@@ -168,7 +167,7 @@ func (c *Client) inform(ev *nostr.Event) {
 
 	first := c.info.At.IsZero() && c.infoErr == nil
 	if !first && !ev.CreatedAt.Time().After(c.info.At) {
-		return // relays may have old ones
+		return // relays may return old events
 	}
 	if err != nil {
 		c.cfg.Log.Warn("the wallet's info event is not usable", "err", err)
@@ -181,7 +180,7 @@ func (c *Client) inform(ev *nostr.Event) {
 	}
 }
 
-// Info waits for what the service announces of itself.
+// Info waits for the wallet's info event and returns it.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.CallTimeout)
 	defer cancel()
@@ -205,7 +204,7 @@ func (c *Client) Info(ctx context.Context) (Info, error) {
 	return c.info, nil
 }
 
-// relays says what is wrong with the relays, nil if one is connected.
+// relays returns the errors of the relays, nil if one is connected.
 func (c *Client) relays() error {
 	var errs []error
 	for _, s := range c.pool.Status() {
@@ -217,7 +216,8 @@ func (c *Client) relays() error {
 	return errors.Join(errs...)
 }
 
-// notified passes a notification on as a hint: what it says is asked again.
+// notified passes on a notification as a hint; its content is always looked up
+// again.
 func (c *Client) notified(ev *nostr.Event) {
 	scheme := NIP44
 	if ev.Kind == kindNotifyNIP04 {
@@ -240,7 +240,7 @@ func (c *Client) notified(ev *nostr.Event) {
 		for w := range c.watchers {
 			select {
 			case w <- hash:
-			default: // hints may be lost
+			default: // a hint may be lost
 			}
 		}
 	}
@@ -248,15 +248,16 @@ func (c *Client) notified(ev *nostr.Event) {
 	c.wake()
 }
 
-// wake lets those who wait look again; c.mu is held.
+// wake wakes all waiting callers; c.mu must be held.
 func (c *Client) wake() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// WatchInvoices calls hint with the hash of each invoice that the service
-// notifies of, until ctx ends; it returns ctx's error. A service without
-// notifications hints at nothing: look at open invoices now and then.
+// WatchInvoices calls hint with the hash of each invoice about which the service
+// sends a notification, until ctx ends; then it returns ctx's error. A service
+// without notifications gives no hints, so open invoices must also be looked up
+// from time to time.
 func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) error {
 	hints := make(chan payments.Hash, 256)
 	c.mu.Lock()

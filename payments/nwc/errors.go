@@ -10,7 +10,7 @@ import (
 // Code is an error code of NIP-47.
 type Code string
 
-// The codes. A wallet may use others, which count as CodeOther.
+// The codes. Other codes of a wallet count as CodeOther.
 const (
 	CodeRateLimited           Code = "RATE_LIMITED"
 	CodeNotImplemented        Code = "NOT_IMPLEMENTED"
@@ -25,9 +25,9 @@ const (
 	CodeOther                 Code = "OTHER"
 )
 
-// Error is a wallet service's refusal. It wraps the payments.Err it stands
-// for; CodeInternal and CodeOther say nothing about what happened and are
-// payments.ErrWalletUnavailable.
+// Error is a refusal by a wallet service. It wraps the corresponding error of
+// package payments; CodeInternal and CodeOther do not say what happened and count
+// as payments.ErrWalletUnavailable.
 type Error struct {
 	Method  Method
 	Code    Code
@@ -43,10 +43,11 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the payments.Err; nil in an Error that our service makes.
+// Unwrap returns the error of package payments; nil in an Error made by our own
+// service.
 func (e *Error) Unwrap() error { return e.kind }
 
-// codeKinds is what a code alone says.
+// codeKinds maps each code to the error that it means without a reason.
 var codeKinds = map[Code]error{
 	CodeRateLimited:           payments.ErrWalletUnavailable,
 	CodeNotImplemented:        payments.ErrUnsupported,
@@ -59,13 +60,14 @@ var codeKinds = map[Code]error{
 	CodeNotFound:              payments.ErrNotFound,
 }
 
-// reasons are finer than codes: our service adds them, and our client reads them.
+// reasons are more precise than codes: our service adds them, and our client reads
+// them.
 var reasons = []struct {
 	kind   error
 	code   Code
 	reason string
 }{
-	// An error may wrap several: what leaves the outcome open comes first.
+	// An error may wrap several: those that leave the outcome open come first.
 	{payments.ErrUnknownOutcome, CodeInternal, "unknown_outcome"},
 	{payments.ErrWalletUnavailable, CodeInternal, "wallet_unavailable"},
 	{payments.ErrNotFound, CodeNotFound, "not_found"},
@@ -82,18 +84,18 @@ var reasons = []struct {
 	{payments.ErrWrongNetwork, CodeOther, "wrong_network"},
 	{payments.ErrAmount, CodeOther, "amount"},
 	{payments.ErrBadRequest, CodeOther, "bad_request"},
-	// Our own credential is refused: that is no fault of the app.
+	// Our own credential is refused, which is not the app's fault.
 	{payments.ErrUnauthorized, CodeInternal, "wallet_unavailable"},
 }
 
-// asError reads a refusal.
+// asError converts a refusal.
 func asError(m Method, w *wireError) *Error {
 	e := &Error{Method: m, Code: Code(payments.Printable(w.Code, 40)), Message: payments.Printable(w.Message, 200)}
 	if e.Code == "" {
-		e.Code = CodeOther // an error without a code still is one
+		e.Code = CodeOther // an error without a code still is an error
 	}
 	if e.kind = codeKinds[e.Code]; e.kind == nil {
-		e.kind = payments.ErrWalletUnavailable // who knows what happened
+		e.kind = payments.ErrWalletUnavailable // the outcome is unknown
 	}
 
 	for _, r := range reasons {
@@ -106,8 +108,8 @@ func asError(m Method, w *wireError) *Error {
 	return e
 }
 
-// refusal words an error for an app. Only texts of ours go out: a backend's
-// may say more of the node than an app should know.
+// refusal converts an error for an app. It sends only texts of its own, because
+// those of a backend may reveal more about the node than the app should know.
 func refusal(err error) *wireError {
 	var e *Error
 	if errors.As(err, &e) && e.kind == nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Info is what a wallet service announces of itself in its info event.
+// Info is the content of a wallet service's info event.
 type Info struct {
-	// Capabilities are the methods, and words that are not methods.
+	// Capabilities lists the methods and other words.
 	Capabilities  []string
 	Notifications []string // types, such as payment_received
-	Encryption    Scheme   // the one that will be used
+	Encryption    Scheme   // the scheme that will be used
 	At            time.Time
 }
 
@@ -26,12 +26,12 @@ const (
 	maxWords     = 128
 )
 
-// parseInfo reads an info event, whose signature was checked.
+// parseInfo parses an info event whose signature was checked.
 func parseInfo(ev *nostr.Event) (Info, error) {
-	info := Info{At: ev.CreatedAt.Time().UTC(), Encryption: NIP04} // no tag: a wallet of the first days
+	info := Info{At: ev.CreatedAt.Time().UTC(), Encryption: NIP04} // without the tag: an early wallet
 	var err error
 
-	// The delimiter is a space; a wallet in use wrote commas.
+	// The separator is a space, but an existing wallet writes commas.
 	if info.Capabilities, err = words(strings.ReplaceAll(ev.Content, ",", " ")); err != nil {
 		return Info{}, err
 	}
@@ -56,7 +56,7 @@ func parseInfo(ev *nostr.Event) (Info, error) {
 	return info, nil
 }
 
-// choose prefers NIP-44 wherever it stands.
+// choose prefers NIP-44, wherever it is in the list.
 func choose(offered []string) (Scheme, error) {
 	for _, s := range []Scheme{NIP44, NIP04} {
 		if slices.Contains(offered, string(s)) {
@@ -82,22 +82,21 @@ func (i Info) Has(m Method) bool { return i.has(string(m)) }
 
 func (i Info) has(word string) bool { return slices.Contains(i.Capabilities, word) }
 
-// CanHold reports whether the service makes hold invoices, and so can be paid
-// by a buyer who wants his money back if the work is not done.
+// CanHold reports whether the service makes hold invoices, so that a buyer gets the
+// money back if the work is not done.
 func (i Info) CanHold() bool {
 	return i.Has(MakeHoldInvoice) && i.Has(SettleHoldInvoice) && i.Has(CancelHoldInvoice) && i.Has(LookupInvoice)
 }
 
-// CanPrepay reports whether the service makes invoices with a preimage of
-// ours, so that a quote of prepay or postpay can name the payment hash.
+// CanPrepay reports whether the service accepts our preimage for an invoice, so
+// that a quote with prepay or postpay can name the payment hash.
 func (i Info) CanPrepay() bool {
 	return i.Has(MakeInvoice) && i.has(wordPreimage) && i.Has(LookupInvoice)
 }
 
-// CanChoose reports whether the service makes invoices at all. The payment hash is
-// then its own choice, and known once there is the invoice.
+// CanChoose reports whether the service makes invoices at all. It then chooses the
+// payment hash itself, which is known only after the invoice was made.
 func (i Info) CanChoose() bool { return i.Has(MakeInvoice) && i.Has(LookupInvoice) }
 
-// CanPay reports whether the service pays and tells afterwards what became of
-// a payment.
+// CanPay reports whether the service pays and reports the outcome of payments.
 func (i Info) CanPay() bool { return i.Has(PayInvoice) && i.Has(LookupInvoice) }

@@ -13,17 +13,17 @@ import (
 const (
 	// holdBlocks is the final CLTV delta asked for in hold invoices.
 	holdBlocks = 144
-	// marginBlocks is kept free before a deadline that the service names.
+	// marginBlocks is kept free before a deadline of the service.
 	marginBlocks = 6
-	// expiryGrace is how long past its expiry an invoice counts as open where
-	// the service does not say that it expired.
+	// expiryGrace is how long after its expiry an invoice still counts as open if
+	// the service does not report it as expired.
 	expiryGrace = 2 * time.Minute
 )
 
-// CreateInvoice makes the invoice, or returns the one that was made for the
-// same request. A hold invoice needs the hold methods. One that settles by
-// itself needs a service that takes a preimage of ours, as this package's
-// does; another wallet chooses its own, see MakeInvoice.
+// CreateInvoice makes an invoice, or returns the existing one for the same request.
+// Hold invoices need the hold methods. Other invoices need a service that accepts
+// our preimage, such as the one in this package; for wallets that choose the
+// preimage themselves see [Client.MakeInvoice].
 func (c *Client) CreateInvoice(ctx context.Context, n payments.NewInvoice) (payments.Invoice, error) {
 	inv, err := c.createInvoice(ctx, n)
 	if err != nil {
@@ -62,7 +62,8 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	var t transaction
 	err = c.call(ctx, method, params, &t)
 	if err != nil && !errors.Is(err, payments.ErrInvoiceMismatch) {
-		// It may be there already: from before, or from the call whose answer got lost.
+		// The invoice may exist, from an earlier call or from one whose answer was
+		// lost.
 		if known, lookErr := c.lookup(ctx, hash); lookErr == nil && known.Type == typeIncoming {
 			t, err = known, nil
 		}
@@ -74,7 +75,7 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	return c.made(ctx, t, hash, n)
 }
 
-// made checks that the invoice is the one that was asked for.
+// made checks that the invoice is the requested one.
 func (c *Client) made(ctx context.Context, t transaction, hash payments.Hash, n payments.NewInvoice) (payments.Invoice, error) {
 	if err := t.check(); err != nil {
 		return payments.Invoice{}, unclear(err)
@@ -92,7 +93,7 @@ func (c *Client) made(ctx context.Context, t transaction, hash payments.Hash, n 
 	return c.invoice(ctx, t, hash)
 }
 
-// decode reads an invoice of the wallet's and checks that it is of its node.
+// decode decodes an invoice and checks that it is by the wallet's node.
 func (c *Client) decode(ctx context.Context, text string) (*bolt11.Invoice, error) {
 	b, err := bolt11.Decode(text)
 	if err != nil {
@@ -109,11 +110,12 @@ func (c *Client) decode(ctx context.Context, text string) (*bolt11.Invoice, erro
 	return b, nil
 }
 
-// MakeInvoice makes an invoice whose preimage the wallet chooses and whose hash is
-// therefore known only afterwards: in.PaymentHash and in.Preimage are zero. The
-// description hash is for this one invoice. One that the wallet has made for it since
-// is returned in place of another, paid or not, where the wallet lists its
-// transactions: whoever asks a second time may not have heard the first answer.
+// MakeInvoice makes an invoice whose preimage the wallet chooses, so its hash is
+// known only afterwards; in.PaymentHash and in.Preimage must be zero. The
+// description hash must be unique to this invoice. If the wallet lists its
+// transactions, an invoice that it made for this description hash since the given
+// time is returned instead of a new one, paid or not, because the answer to an
+// earlier call may have been lost.
 func (c *Client) MakeInvoice(ctx context.Context, in payments.NewInvoice, since time.Time) (payments.Invoice, error) {
 	inv, err := c.makeInvoice(ctx, in, since)
 	if err != nil {
@@ -153,16 +155,16 @@ func (c *Client) makeInvoice(ctx context.Context, in payments.NewInvoice, since 
 }
 
 const (
-	// listedPages is how many pages of a wallet's list are looked through for an
-	// invoice: a wallet that has made a hundred since then is asked for another.
+	// listedPages is how many pages of the wallet's list are searched for an
+	// invoice: if the wallet made a hundred since, a new one is requested.
 	listedPages = 5
-	// listedSkew is how far a wallet's clock may be behind ours.
+	// listedSkew is how far the wallet's clock may be behind ours.
 	listedSkew = 5 * time.Minute
 )
 
-// madeBefore looks for the oldest invoice with this description hash among those that
-// the wallet lists. By the invoice itself, which is signed: many wallets leave the
-// description hash out of their list.
+// madeBefore searches the wallet's list for the oldest invoice with this
+// description hash. It reads the hash from the signed invoice, because many wallets
+// leave it out of their list.
 func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoice, since time.Time) (made transaction, found bool, err error) {
 	if !info.Has(ListTransactions) {
 		return made, false, nil
@@ -175,7 +177,7 @@ func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoi
 		err := c.call(ctx, ListTransactions, params, &r)
 		switch {
 		case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported):
-			return made, false, nil // it lists them to others
+			return made, false, nil // the app may not list
 		case err != nil:
 			return made, false, err
 		}
@@ -195,9 +197,9 @@ func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoi
 	return made, found, nil
 }
 
-// LookupInvoice returns the wallet's own invoice as the service sees it, or
-// ErrNotFound. Final is the service's word: it says settled, and not, as ours does,
-// that this is unsure.
+// LookupInvoice returns the wallet's invoice as reported by the service, or
+// ErrNotFound. Final relies on the service: it reports an invoice as settled and
+// does not, like our own service, add that this is unsure.
 func (c *Client) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
 	inv, err := c.lookupInvoice(ctx, hash)
 	if err != nil {
@@ -228,7 +230,7 @@ func (c *Client) lookupInvoice(ctx context.Context, hash payments.Hash) (payment
 	return c.invoice(ctx, t, hash)
 }
 
-// invoice reads where an invoice stands.
+// invoice converts the state of an invoice.
 func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash) (payments.Invoice, error) {
 	inv := payments.Invoice{BOLT11: t.Invoice, PaymentHash: hash, AmountMsats: t.Amount, LostMsats: t.LostMsats}
 	switch t.State {
@@ -264,13 +266,13 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 	return inv, nil
 }
 
-// settleBy is until when a held payment is surely ours to take.
+// settleBy is the time until which a held payment can safely be settled.
 func (c *Client) settleBy(ctx context.Context, t transaction) (time.Time, error) {
 	if t.SettleBy != 0 {
 		return unix(t.SettleBy), nil
 	}
 	if t.SettleDeadline == 0 {
-		// It was not held before it was made.
+		// The payment cannot have been held before the invoice was made.
 		return unix(t.CreatedAt).Add(c.cfg.HoldTime), nil
 	}
 
@@ -282,8 +284,8 @@ func (c *Client) settleBy(ctx context.Context, t transaction) (time.Time, error)
 	return time.Now().UTC().Truncate(time.Second).Add(time.Duration(max(blocks, 0)) * c.cfg.BlockTime), nil
 }
 
-// SettleInvoice takes the money that is held for the preimage's invoice. It
-// may be repeated. ErrNotHeld: nobody has paid. ErrInvoiceCanceled: too late.
+// SettleInvoice takes the money held for the invoice of the preimage. It may be
+// repeated. ErrNotHeld: nobody has paid. ErrInvoiceCanceled: too late.
 func (c *Client) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
 	if preimage.IsZero() {
 		return fmt.Errorf("settle invoice: %w: an all-zero preimage", payments.ErrBadRequest)
@@ -298,9 +300,9 @@ func (c *Client) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 	return nil
 }
 
-// CancelInvoice ends an open invoice or gives held money back. It may be
-// repeated. ErrInvoiceSettled: too late. Where the service cancels nothing it
-// is ErrUnsupported until the invoice has expired.
+// CancelInvoice cancels an open invoice or returns held money. It may be repeated.
+// ErrInvoiceSettled: too late. If the service cannot cancel, the error is
+// ErrUnsupported until the invoice has expired.
 func (c *Client) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	err := c.call(ctx, CancelHoldInvoice, cancelParams{hash.String()}, &struct{}{})
 	if err != nil {
@@ -312,8 +314,8 @@ func (c *Client) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	return nil
 }
 
-// afterRefusal finds out whether what was refused, or not answered, is done
-// already, or why it cannot be done.
+// afterRefusal looks up whether a refused or unanswered request has taken effect
+// already, or why it is impossible.
 func (c *Client) afterRefusal(ctx context.Context, refused error, hash payments.Hash, want payments.InvoiceState) error {
 	inv, err := c.lookupInvoice(ctx, hash)
 	switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// watch brings the wallet's hints until ctx ends.
+// watch forwards the wallet's hints until ctx ends.
 func (s *Service) watch(ctx context.Context) {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := s.cfg.Wallet.WatchInvoices(ctx, func(h payments.Hash) {
 			pause = time.Second
 			select {
 			case s.hints <- h:
-			default: // notifications may be lost: apps look up what they wait for
+			default: // a notification may be lost: apps also look up what they wait for
 			}
 		})
 		if ctx.Err() != nil {
@@ -32,21 +32,21 @@ func (s *Service) watch(ctx context.Context) {
 	}
 }
 
-// sentNote is a payment that an app is to be told of.
+// sentNote is a payment of which an app is notified.
 type sentNote struct {
 	app  *app
 	paid payments.Payment
 }
 
-// tellSent queues the notification of a payment, behind its answer.
+// tellSent queues the notification of a payment, to be sent after the answer.
 func (s *Service) tellSent(a *app, p payments.Payment) {
 	select {
 	case s.sent <- sentNote{a, p}:
-	default: // as with hints
+	default: // may be lost, like hints
 	}
 }
 
-// notifyAll tells apps of their invoices and payments until ctx ends.
+// notifyAll notifies apps of their invoices and payments until ctx ends.
 func (s *Service) notifyAll(ctx context.Context) {
 	for {
 		select {
@@ -87,8 +87,8 @@ func (s *Service) notifySent(ctx context.Context, a *app, p payments.Payment) {
 	}
 }
 
-// notify publishes the notification once by each scheme: which of them the app
-// reads is not known before it asked something.
+// notify publishes the notification once for each scheme, because the app's scheme
+// is unknown until its first request.
 func (s *Service) notify(ctx context.Context, a *app, kind string, t transaction) {
 	for eventKind, scheme := range map[int]Scheme{kindNotifyNIP44: NIP44, kindNotifyNIP04: NIP04} {
 		err := s.send(ctx, a, eventKind, scheme, nostr.Tags{{"p", a.Client}}, notification{Type: kind, About: t})

@@ -1,18 +1,18 @@
-// Package nwc is Nostr Wallet Connect (NIP-47), both sides of it.
+// Package nwc implements both sides of Nostr Wallet Connect (NIP-47).
 //
-// A [Client] is a wallet backend (see package payments) on a wallet service
-// that a nostr+walletconnect:// URI names. A [Service] offers a backend of
-// ours to other applications, each with its own key, methods and budget.
+// A [Client] is a wallet backend (see package payments) on a wallet service named
+// by a nostr+walletconnect:// URI. A [Service] offers a backend to other
+// applications, each with its own key, methods and budget.
 //
-// The relays carry sealed messages and are trusted with nothing: a lost,
-// late or repeated message never turns into a payment that failed or was made
-// twice. What the wallet service says is bounded and checked; what cannot be
-// checked (a balance, that an invoice was settled) is its word alone.
+// The relays carry encrypted messages and need not be trusted: a lost, late or
+// repeated message never makes a payment count as failed or be made twice. Answers
+// of the wallet service are bounded and checked; facts that cannot be checked (a
+// balance, the settlement of an invoice) rest on its word.
 //
-// Beyond NIP-47 the two sides here know a few fields, which others ignore:
-// make_invoice takes preimage (the service announces make_invoice_preimage),
-// pay_invoice takes fee_limit (pay_invoice_fee_limit), get_balance returns
-// reserved, a held invoice has settle_by, and an error has reason.
+// Beyond NIP-47 both sides support a few fields, which others ignore: make_invoice
+// accepts preimage (announced as make_invoice_preimage), pay_invoice accepts
+// fee_limit (pay_invoice_fee_limit), get_balance returns reserved, a held invoice
+// has settle_by, and an error has reason.
 package nwc
 
 import "time"
@@ -26,10 +26,10 @@ const (
 	kindNotifyNIP44 = 23197
 )
 
-// Method is a command of NIP-47.
+// Method is a method of NIP-47.
 type Method string
 
-// The methods that are known here.
+// The supported methods.
 const (
 	PayInvoice        Method = "pay_invoice"
 	MakeInvoice       Method = "make_invoice"
@@ -57,5 +57,5 @@ const (
 	noteHoldAccepted    = "hold_invoice_accepted"
 )
 
-// maxExpiry bounds what an app may ask for, and what is believed of a wallet.
+// maxExpiry bounds the expiry that an app may request and a wallet may report.
 const maxExpiry = 30 * 24 * time.Hour

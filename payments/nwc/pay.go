@@ -15,33 +15,34 @@ import (
 
 const (
 	defaultPayTimeout = time.Minute
-	// keepAttempts bounds what is remembered of payments.
+	// keepAttempts bounds the attempts in memory.
 	keepAttempts = 4096
-	// keepPay is how long the answer to pay_invoice is waited for: of a hold
-	// invoice it comes when that is settled.
+	// keepPay is how long to wait for the answer to pay_invoice, which for a hold
+	// invoice comes when the invoice is settled.
 	keepPay = 24 * time.Hour
 )
 
-// attempt is a pay_invoice that was, or may have been, sent. Client.mu guards it.
+// attempt is a pay_invoice request that was or may have been sent. Client.mu guards
+// it.
 type attempt struct {
 	amountMsats int64
 	feeLimit    int64            // msats
-	until       time.Time        // when the request lapses
-	over        bool             // the answer came:
-	paid        payments.Payment // if err is nil
+	until       time.Time        // when the request expires
+	over        bool             // answered:
+	paid        payments.Payment // valid if err is nil
 	err         error
 }
 
-// SendPayment makes sure that the payment is begun, and may be repeated: it
-// returns nil when the service says that it is on its way or there.
+// SendPayment makes sure that the payment is started; it may be repeated. It
+// returns nil when the service reports the payment as in flight or succeeded.
 //
-// Before anything is sent the service is asked about the hash; if it cannot be
-// asked, the error is payments.ErrWalletUnavailable and nothing was sent. Once
-// the request may have reached a relay, everything but a clear answer is
+// Before sending anything, it asks the service about the hash; if that fails, the
+// error is payments.ErrWalletUnavailable and nothing was sent. Once the request may
+// have reached a relay, every outcome except a clear answer is
 // payments.ErrUnknownOutcome.
 //
-// NIP-47 has no fee limit: Pay.FeeLimitMsats binds only a service that knows it
-// (pay_invoice_fee_limit), and is otherwise the service's to choose.
+// NIP-47 has no fee limit: Pay.FeeLimitMsats binds only a service that supports
+// pay_invoice_fee_limit; others choose the fee themselves.
 func (c *Client) SendPayment(ctx context.Context, p payments.Pay) error {
 	if err := c.sendPayment(ctx, p); err != nil {
 		return fmt.Errorf("send payment: %w", err)
@@ -75,7 +76,7 @@ func (c *Client) sendPayment(ctx context.Context, p payments.Pay) error {
 	return c.awaitBegun(ctx, p, inv.PaymentHash)
 }
 
-// checkPay refuses what must not be paid, before the service hears of it.
+// checkPay refuses invalid payments before the service is asked.
 func (c *Client) checkPay(ctx context.Context, p payments.Pay) (*bolt11.Invoice, error) {
 	inv, err := bolt11.Decode(p.BOLT11)
 	if err != nil {
@@ -113,8 +114,8 @@ func (c *Client) checkPay(ctx context.Context, p payments.Pay) (*bolt11.Invoice,
 	return inv, nil
 }
 
-// sameInvoice: a payment under way or done is ours to repeat only if it pays
-// this very invoice.
+// sameInvoice: a payment in flight or succeeded may be repeated only for the same
+// invoice.
 func sameInvoice(t transaction, p payments.Pay) error {
 	if t.Invoice != "" && !strings.EqualFold(t.Invoice, p.BOLT11) {
 		return fmt.Errorf("%w: by another invoice", payments.ErrAlreadyPaid)
@@ -122,7 +123,7 @@ func sameInvoice(t transaction, p payments.Pay) error {
 	return nil
 }
 
-// begin sends pay_invoice, unless a request for the hash is still under way.
+// begin sends pay_invoice, unless a request for the hash is pending.
 func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) error {
 	q, err := c.prepare(ctx, PayInvoice, payParams{Invoice: p.BOLT11, FeeLimit: &p.FeeLimitMsats}, p.Timeout+c.cfg.CallTimeout)
 	if err != nil {
@@ -140,7 +141,7 @@ func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) 
 		return err
 	}
 	if err := c.publish(ctx, q); err != nil {
-		// A relay may have it all the same: the answer, or its absence, tells.
+		// A relay may have it anyway: wait for the answer.
 		c.cfg.Log.Warn("a payment's request is perhaps not sent", "payment_hash", hash, "err", err)
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 	}
@@ -148,8 +149,8 @@ func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) 
 	return nil
 }
 
-// register notes the attempt; joined means that an earlier one may still be
-// answered or acted on, and nothing must be sent beside it.
+// register records the attempt. joined means that an earlier one may still be
+// answered or carried out, so nothing may be sent.
 func (c *Client) register(hash payments.Hash, a *attempt) (joined bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +165,7 @@ func (c *Client) register(hash payments.Hash, a *attempt) (joined bool, err erro
 	return false, nil
 }
 
-// dropAttempt forgets one that is over; c.mu is held.
+// dropAttempt drops an attempt that has ended; c.mu must be held.
 func (c *Client) dropAttempt() bool {
 	for h, a := range c.attempts {
 		if a.over || time.Now().After(a.until) {
@@ -175,7 +176,7 @@ func (c *Client) dropAttempt() bool {
 	return false
 }
 
-// paid takes the answer to pay_invoice; c.mu is held.
+// paid handles the answer to pay_invoice; c.mu must be held.
 func (c *Client) paid(hash payments.Hash, a *attempt, result jsontext.Value, err error) {
 	var r payResult
 	if err == nil {
@@ -203,8 +204,9 @@ func definite(err error) bool {
 		!errors.Is(err, payments.ErrUnknownOutcome) && !errors.Is(err, payments.ErrWalletUnavailable))
 }
 
-// awaitBegun waits for the answer and looks, now and then, whether the payment
-// is on its way: of a hold invoice the answer comes only at the end.
+// awaitBegun waits for the answer and also looks up from time to time whether the
+// payment is in flight, because for a hold invoice the answer comes only at the
+// end.
 func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.Hash) error {
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		changed, over, err := c.outcome(hash)
@@ -225,7 +227,8 @@ func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.H
 			return fmt.Errorf("%w: no answer to pay_invoice: %w", payments.ErrUnknownOutcome, ctx.Err())
 		}
 
-		// A failure may be that of an earlier attempt: only the answer tells.
+		// A failure may belong to an earlier attempt; only the answer is
+		// conclusive.
 		t, err := c.lookup(ctx, hash)
 		if err == nil && t.Type == typeOutgoing && t.State != stateFailed {
 			return sameInvoice(t, p)
@@ -233,8 +236,8 @@ func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.H
 	}
 }
 
-// outcome is what is known of an attempt, and a channel that is closed when
-// that may have changed.
+// outcome returns the state of an attempt, and a channel that is closed when it may
+// have changed.
 func (c *Client) outcome(hash payments.Hash) (changed <-chan struct{}, over bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +247,7 @@ func (c *Client) outcome(hash payments.Hash) (changed <-chan struct{}, over bool
 	return c.changed, over, err
 }
 
-// resolve asks what became of a payment whose answer said nothing clear.
+// resolve looks up a payment whose answer was not clear.
 func (c *Client) resolve(ctx context.Context, p payments.Pay, hash payments.Hash, unclear error) error {
 	t, err := c.lookup(ctx, hash)
 	if err == nil && t.Type == typeOutgoing && t.State != stateFailed {

@@ -10,8 +10,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Node describes the node behind the wallet, as the service tells it. PubKey
-// is empty if the service does not say. The answer is asked for once.
+// Node describes the node behind the wallet as reported by the service. PubKey is
+// empty if the service does not report it. The first answer is cached.
 func (c *Client) Node(ctx context.Context) (payments.Node, error) {
 	c.mu.Lock()
 	node := c.node
@@ -30,7 +30,7 @@ func (c *Client) Node(ctx context.Context) (payments.Node, error) {
 		return payments.Node{}, fmt.Errorf("describe node: %w: the wallet is on %s, not %s", payments.ErrWrongNetwork, node.Network, c.cfg.Network)
 	}
 
-	node.Account = c.cfg.Connection.Secret.PublicKey() // a service answers each connection for itself
+	node.Account = c.cfg.Connection.Secret.PublicKey() // a service has an account for each connection
 	c.mu.Lock()
 	c.node = node
 	c.mu.Unlock()
@@ -47,7 +47,7 @@ func readNode(info infoResult) (payments.Node, error) {
 	node := payments.Node{Alias: payments.Printable(info.Alias, 64)}
 	name := strings.ToLower(info.Network)
 	if name == "bitcoin" {
-		name = string(payments.Mainnet) // so say wallets on LDK
+		name = string(payments.Mainnet) // wallets on LDK write it so
 	}
 	var err error
 	if node.Network, err = payments.ParseNetwork(name); err != nil {
@@ -60,8 +60,8 @@ func readNode(info infoResult) (payments.Node, error) {
 	return node, nil
 }
 
-// Balance is what the connection may spend now. ReservedMsats is 0 where the
-// service keeps it to itself, as most do.
+// Balance is the amount that the connection may spend now. ReservedMsats is 0
+// unless the service reports it, which most do not.
 func (c *Client) Balance(ctx context.Context) (payments.Balance, error) {
 	var r balanceResult
 	if err := c.call(ctx, GetBalance, struct{}{}, &r); err != nil {
@@ -75,13 +75,13 @@ func (c *Client) Balance(ctx context.Context) (payments.Balance, error) {
 	return payments.Balance{SpendableMsats: r.Balance, ReservedMsats: r.Reserved}, nil
 }
 
-// maxPage is how many transactions NIP-47 would have asked for at once.
+// maxPage is the most transactions that NIP-47 recommends for one request.
 const maxPage = 20
 
-// Transaction is one line of a wallet's history, as the service tells it.
+// Transaction is one entry of a wallet's history as reported by the service.
 type Transaction struct {
 	Incoming    bool
-	State       string // pending, settled, accepted, expired or failed; "" if not said
+	State       string // pending, settled, accepted, expired or failed; "" if not reported
 	BOLT11      string
 	PaymentHash payments.Hash
 	AmountMsats int64
@@ -91,8 +91,8 @@ type Transaction struct {
 	SettledAt   time.Time // zero until settled
 }
 
-// Transactions lists the newest invoices and payments, unpaid ones included,
-// at most 20; offset skips the newest.
+// Transactions lists the newest invoices and payments, including unpaid ones, at
+// most 20; offset skips the newest.
 func (c *Client) Transactions(ctx context.Context, offset int) ([]Transaction, error) {
 	var r listResult
 	if err := c.call(ctx, ListTransactions, listParams{Limit: maxPage, Offset: offset, Unpaid: true}, &r); err != nil {
@@ -121,7 +121,7 @@ func (c *Client) Transactions(ctx context.Context, offset int) ([]Transaction, e
 	return list, nil
 }
 
-// lookup asks for an invoice or a payment by its hash.
+// lookup looks up an invoice or a payment by its hash.
 func (c *Client) lookup(ctx context.Context, hash payments.Hash) (transaction, error) {
 	var t transaction
 	if err := c.call(ctx, LookupInvoice, lookupParams{PaymentHash: hash.String()}, &t); err != nil {

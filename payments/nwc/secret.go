@@ -15,19 +15,20 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// ErrSecret is returned for a text that is not a secret key of 64 hex digits.
+// ErrSecret is returned for text other than 64 hex digits of a secret key.
 var ErrSecret = errors.New("nwc: not a secret key of 64 hex digits")
 
-// Secret is one side's key of a connection. It prints as its public key; only
-// Hex gives the secret.
+// Secret is our key for a connection. It prints as its public key; only Hex returns
+// the secret.
 type Secret struct {
 	key *relay.Key
-	// text returns the secret. A function prints as an address and is left
-	// out of JSON, also where the Secret is a field of something else.
+	// text returns the secret. It is a function because functions print as
+	// addresses and are left out of JSON, even if the Secret is a field of another
+	// value.
 	text func() string
 }
 
-// NewSecret makes a new key.
+// NewSecret returns a new key.
 func NewSecret() (Secret, error) {
 	k, err := btcec.NewPrivateKey()
 	if err != nil {
@@ -36,7 +37,7 @@ func NewSecret() (Secret, error) {
 	return ParseSecret(hex.EncodeToString(k.Serialize()))
 }
 
-// ParseSecret reads 64 hex digits. Its error never repeats them.
+// ParseSecret parses 64 hex digits. Its error never repeats them.
 func ParseSecret(text string) (Secret, error) {
 	if len(text) != 64 {
 		return Secret{}, ErrSecret
@@ -48,10 +49,10 @@ func ParseSecret(text string) (Secret, error) {
 	return Secret{key: k, text: func() string { return text }}, nil
 }
 
-// Hex is the secret itself.
+// Hex returns the secret in hex.
 func (s Secret) Hex() string { return s.text() }
 
-// PublicKey is the public key in hex, "" of the zero Secret.
+// PublicKey returns the public key in hex, "" for the zero Secret.
 func (s Secret) PublicKey() string {
 	if s.key == nil {
 		return ""
@@ -59,7 +60,7 @@ func (s Secret) PublicKey() string {
 	return s.key.PublicKey()
 }
 
-// sign signs a message of the connection.
+// sign signs an event of the connection.
 func (s Secret) sign(ev *nostr.Event) error {
 	ev.Tags = append(ev.Tags, domain.Wallet.Tag())
 	return s.key.Sign(context.Background(), ev)

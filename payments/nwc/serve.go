@@ -15,8 +15,8 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// maxAge is how far a request's time may be from ours. Within it the Book
-// knows which requests were acted on, so none is acted on twice.
+// maxAge is the largest difference between a request's time and ours. For that long
+// the Book remembers requests, so that none is carried out twice.
 const maxAge = 10 * time.Minute
 
 // serve answers one request.
@@ -25,7 +25,7 @@ func (s *Service) serve(ctx context.Context, a *app, ev *nostr.Event) {
 		return
 	}
 
-	scheme := NIP04 // of an app that does not say
+	scheme := NIP04 // the default if the app names none
 	if t := ev.Tags.Find("encryption"); len(t) >= 2 {
 		scheme = Scheme(t[1])
 	}
@@ -49,7 +49,7 @@ func (s *Service) serve(ctx context.Context, a *app, ev *nostr.Event) {
 	s.reply(ctx, a, ev, scheme, r.Method, result, err)
 }
 
-// fresh reports whether a request is of now and has not expired.
+// fresh reports whether a request is recent and has not expired.
 func fresh(ev *nostr.Event, now time.Time) bool {
 	if age := now.Sub(ev.CreatedAt.Time()); age > maxAge || age < -maxAge {
 		return false
@@ -61,13 +61,13 @@ func fresh(ev *nostr.Event, now time.Time) bool {
 	return true
 }
 
-// errRepeated marks a request that was acted on before: the first answer stands.
+// errRepeated marks a repeated request: only the first one is answered.
 var errRepeated = errors.New("acted on before")
 
-// handler answers one method.
+// handler handles one method.
 type handler func(ctx context.Context, a *app, params jsontext.Value) (any, error)
 
-// handle finds the method and whether the app may ask it.
+// handle dispatches a request, if the app may use the method.
 func (s *Service) handle(ctx context.Context, a *app, eventID string, r request) (any, error) {
 	handlers := map[Method]handler{
 		PayInvoice: s.payInvoice, MakeInvoice: s.makeInvoice, LookupInvoice: s.lookupInvoice,
@@ -86,7 +86,8 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 	}
 
 	if r.Method == PayInvoice || r.Method == MakeInvoice {
-		// The others may be repeated: they change nothing the second time.
+		// The other methods may be repeated, because they change nothing the second
+		// time.
 		first, err := s.cfg.Book.Begin(ctx, eventID, 3*maxAge)
 		if err != nil {
 			return nil, fmt.Errorf("note request: %w", err)
@@ -99,7 +100,7 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 	return h(ctx, a, r.Params)
 }
 
-// reply seals and publishes the answer.
+// reply encrypts and publishes the answer.
 func (s *Service) reply(ctx context.Context, a *app, ev *nostr.Event, scheme Scheme, m Method, result any, err error) {
 	out := response{ResultType: m}
 	if err != nil {
@@ -116,8 +117,8 @@ func (s *Service) reply(ctx context.Context, a *app, ev *nostr.Event, scheme Sch
 	}
 }
 
-// send seals, signs and publishes. An answer that no relay takes is lost: the
-// app asks again, by lookup.
+// send encrypts, signs and publishes a message. If no relay accepts it, it is lost,
+// and the app looks up the result.
 func (s *Service) send(ctx context.Context, a *app, kind int, scheme Scheme, tags nostr.Tags, v any) error {
 	doc, err := json.Marshal(v)
 	if err != nil {

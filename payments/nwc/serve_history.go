@@ -12,11 +12,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// maxListBytes leaves room for one more transaction, of any length: sealed, it
-// all is still below the 64 KiB that relays take.
+// maxListBytes leaves room for one more transaction of any length: encrypted, the
+// message stays below the 64 KiB that relays accept.
 const maxListBytes = 32 << 10
 
-// incoming words an invoice.
+// incoming converts an invoice.
 func incoming(inv payments.Invoice) (transaction, error) {
 	b, err := bolt11.Decode(inv.BOLT11)
 	if err != nil {
@@ -37,7 +37,7 @@ func incoming(inv payments.Invoice) (transaction, error) {
 	return t, nil
 }
 
-// outgoing words a payment.
+// outgoing converts a payment.
 func outgoing(p payments.Payment, spend Spend) transaction {
 	t := transaction{
 		Type: typeOutgoing, State: statePending, Invoice: spend.BOLT11, PaymentHash: p.Hash.String(),
@@ -52,7 +52,7 @@ func outgoing(p payments.Payment, spend Spend) transaction {
 	return t
 }
 
-// failed words a payment that was given up.
+// failed converts a failed payment.
 func failed(spend Spend) (transaction, error) {
 	b, err := bolt11.Decode(spend.BOLT11)
 	if err != nil {
@@ -63,7 +63,7 @@ func failed(spend Spend) (transaction, error) {
 	return t, nil
 }
 
-// listTransactions lists the app's own, as the wallet sees them now.
+// listTransactions lists the app's own transactions in their current state.
 func (s *Service) listTransactions(ctx context.Context, a *app, params jsontext.Value) (any, error) {
 	p := listParams{}
 	if err := decodeParams(params, &p); err != nil {
@@ -87,7 +87,7 @@ func (s *Service) listTransactions(ctx context.Context, a *app, params jsontext.
 	size := 0
 	for _, l := range lines {
 		if size > maxListBytes {
-			break // the app asks for the rest with an offset
+			break // the app gets the rest with an offset
 		}
 		var t transaction
 		if l.incoming {
@@ -97,7 +97,7 @@ func (s *Service) listTransactions(ctx context.Context, a *app, params jsontext.
 		}
 
 		if errors.Is(err, payments.ErrNotFound) {
-			continue // noted, and never begun
+			continue // recorded but never started
 		}
 		if err != nil {
 			return nil, err

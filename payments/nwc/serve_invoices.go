@@ -63,8 +63,8 @@ func (s *Service) makeHoldInvoice(ctx context.Context, a *app, params jsontext.V
 	return s.create(ctx, a, n, p.Description)
 }
 
-// newInvoice reads what both kinds of invoice have. The wallets here write a
-// hash in place of a description: that of the text, if there is only one.
+// newInvoice converts the fields of both kinds of invoices. The wallets here use
+// description hashes only: if the app gives a description, its hash is used.
 func newInvoice(p invoiceParams) (payments.NewInvoice, error) {
 	n := payments.NewInvoice{AmountMsats: p.Amount, Expiry: defaultExpiry, DescriptionHash: hashing.Bytes([]byte(p.Description))}
 	if p.DescriptionHash != "" {
@@ -83,8 +83,8 @@ func newInvoice(p invoiceParams) (payments.NewInvoice, error) {
 	return n, nil
 }
 
-// create makes the invoice and notes whose it is: first, so that a crash
-// leaves no invoice without an owner.
+// create records the owner and then makes the invoice, in this order so that a
+// crash leaves no invoice without an owner.
 func (s *Service) create(ctx context.Context, a *app, n payments.NewInvoice, description string) (any, error) {
 	hash, err := n.Hash()
 	if err != nil {
@@ -103,8 +103,8 @@ func (s *Service) create(ctx context.Context, a *app, n payments.NewInvoice, des
 	return t, err
 }
 
-// claim makes the hash the app's. An invoice that is another app's, or the
-// node's own, cannot be had by asking for the same one.
+// claim records the app as the owner of a hash. It cannot obtain an invoice of
+// another app or of the node by requesting the same one.
 func (s *Service) claim(ctx context.Context, a *app, hash payments.Hash) error {
 	owner, err := s.cfg.Book.Owner(ctx, hash)
 	if err != nil || owner == a.Client {
@@ -123,12 +123,12 @@ func (s *Service) claim(ctx context.Context, a *app, hash payments.Hash) error {
 		return fmt.Errorf("note invoice: %w", err)
 	}
 	if owner, err = s.cfg.Book.Owner(ctx, hash); err == nil && owner != a.Client {
-		err = payments.ErrInvoiceMismatch // another was quicker
+		err = payments.ErrInvoiceMismatch // another app was faster
 	}
 	return err
 }
 
-// owned refuses what is not the app's as if it were not there.
+// owned refuses an invoice that is not the app's as if it did not exist.
 func (s *Service) owned(ctx context.Context, a *app, hash payments.Hash) error {
 	owner, err := s.cfg.Book.Owner(ctx, hash)
 	if err == nil && owner != a.Client {
@@ -203,7 +203,7 @@ func (s *Service) invoice(ctx context.Context, hash payments.Hash) (transaction,
 	return incoming(inv)
 }
 
-// payment is what became of a payment of the app's.
+// payment returns a payment of the app.
 func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (transaction, error) {
 	spend, known, err := s.cfg.Book.Spend(ctx, a.Client, hash)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 	if !known {
 		return transaction{}, payments.ErrNotFound
 	}
-	if spend.Msats == 0 { // what the wallet knows of the hash is another's payment
+	if spend.Msats == 0 { // the wallet's payment with this hash is not this app's
 		return failed(spend)
 	}
 
@@ -227,7 +227,7 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 		return transaction{}, err
 	}
 	if p.State == payments.PaymentSucceeded {
-		// So that the budget is right before the app hears of it.
+		// So that the budget is right before the app gets the answer.
 		s.settle(ctx, a.Client, hash, p.AmountMsats+p.FeeMsats)
 	}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// payInvoice pays within the app's budget and answers when the payment ended.
+// payInvoice pays within the app's budget and answers when the payment has ended.
 func (s *Service) payInvoice(ctx context.Context, a *app, params jsontext.Value) (any, error) {
 	var p payParams
 	if err := decodeParams(params, &p); err != nil {
@@ -27,7 +27,7 @@ func (s *Service) payInvoice(ctx context.Context, a *app, params jsontext.Value)
 		return nil, fmt.Errorf("%w: the invoice must name the amount", payments.ErrAmount)
 	}
 
-	limit := max(inv.AmountMsats/100, 10_000) // what wallets allow a payment to cost
+	limit := max(inv.AmountMsats/100, 10_000) // the limit that wallets use by default
 	if p.FeeLimit != nil {
 		limit = *p.FeeLimit
 	}
@@ -49,15 +49,15 @@ func (s *Service) payInvoice(ctx context.Context, a *app, params jsontext.Value)
 	return payResult{Preimage: paid.Preimage.String(), FeesPaid: paid.FeeMsats}, nil
 }
 
-// flight lets one at a time handle an app's payment: who comes later gets the
-// same end. So nothing is set free while somebody is about to send.
+// flight lets one goroutine at a time handle a payment of an app; later callers get
+// the same result. So no reservation is released while a caller is about to send.
 func (s *Service) flight(client string, hash payments.Hash, do func() (payments.Payment, error)) (payments.Payment, error) {
 	v, err, _ := s.flights.Do(client+hash.String(), func() (any, error) { return do() })
 	p, _ := v.(payments.Payment)
 	return p, err
 }
 
-// pay reserves, sends and waits.
+// pay reserves the cost, sends the payment and waits for it.
 func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) (payments.Payment, error) {
 	if err := s.notOthers(ctx, a, hash, pay.BOLT11); err != nil {
 		return payments.Payment{}, err
@@ -81,14 +81,14 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 	return s.track(ctx, a.Client, hash)
 }
 
-// notOthers refuses an invoice that the node, or another app, has paid: to
-// answer with that payment's preimage would prove what this app did not do.
+// notOthers refuses an invoice that the node or another app has paid: the preimage
+// of that payment would prove a payment that this app did not make.
 func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bolt11 string) error {
 	spend, known, err := s.cfg.Book.Spend(ctx, a.Client, hash)
 	if err != nil {
 		return err
 	}
-	if known && spend.Msats > 0 { // its own: under way or done
+	if known && spend.Msats > 0 { // the app's own, in flight or ended
 		if !strings.EqualFold(spend.BOLT11, bolt11) {
 			return payments.ErrAlreadyPaid
 		}
@@ -106,12 +106,12 @@ func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bol
 	return err
 }
 
-// resendFor is how long a payment is sent again that a wallet does not know
-// after an unclear answer.
+// resendFor is how long a payment is sent again that the wallet does not know after
+// an unclear answer.
 const resendFor = 2 * time.Minute
 
-// begin sends the payment. What was reserved is set free only when it is
-// certain that nothing moves; an error means that.
+// begin sends the payment. It returns an error only if it is certain that no money
+// moves; then the reservation is released.
 func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) error {
 	until := time.Now().Add(resendFor)
 	for pause := time.Second; time.Now().Before(until); pause = min(2*pause, 15*time.Second) {
@@ -128,7 +128,7 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 			s.fail(ctx, a.Client, hash, p.FeeMsats)
 			return sendErr
 		case err == nil && !none:
-			return nil // it is under way all the same
+			return nil // it is in flight anyway
 		}
 
 		// Sending the same invoice again is harmless: a wallet pays it once.
@@ -140,10 +140,11 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 		}
 	}
 
-	return nil // tracking tells
+	return nil // track will learn the outcome
 }
 
-// track waits for the end, however long the wallet is away, and books it.
+// track waits for the end of the payment, however long the wallet is unavailable,
+// and records it.
 func (s *Service) track(ctx context.Context, client string, hash payments.Hash) (payments.Payment, error) {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		p, err := s.cfg.Wallet.TrackPayment(ctx, hash)
@@ -167,22 +168,22 @@ func (s *Service) track(ctx context.Context, client string, hash payments.Hash) 
 	}
 }
 
-// settle books what a payment cost. A payment that is not booked stays
-// reserved, and the next start asks again.
+// settle records the cost of a payment. If that fails, the cost stays reserved, and
+// the next start looks the payment up again.
 func (s *Service) settle(ctx context.Context, client string, hash payments.Hash, msats int64) {
 	if err := s.cfg.Book.Settle(ctx, client, hash, msats); err != nil {
 		s.cfg.Log.Error("a payment is not booked", "payment_hash", hash, "err", err)
 	}
 }
 
-// fail books a payment that came back, and what that has cost.
+// fail records a failed payment and its cost.
 func (s *Service) fail(ctx context.Context, client string, hash payments.Hash, lostMsats int64) {
 	if err := s.cfg.Book.Fail(ctx, client, hash, lostMsats); err != nil {
 		s.cfg.Log.Error("a payment is not booked", "payment_hash", hash, "err", err)
 	}
 }
 
-// resume finds out how a payment ended that an earlier run began.
+// resume finds the outcome of a payment that an earlier process started.
 func (s *Service) resume(ctx context.Context, spend Spend) {
 	_, err := s.flight(spend.App, spend.Hash, func() (payments.Payment, error) {
 		if err := s.untilKnown(ctx, spend); err != nil {
@@ -195,13 +196,13 @@ func (s *Service) resume(ctx context.Context, spend Spend) {
 	}
 }
 
-// left is what the app may still spend in this period.
+// left is the rest of the app's budget in this period.
 func (s *Service) left(ctx context.Context, a *app) (int64, Usage, error) {
 	u, err := s.cfg.Book.Used(ctx, a.Client, a.since(time.Now()))
 	return max(a.BudgetMsats-u.SpentMsats-u.ReservedMsats, 0), u, err
 }
 
-// getBalance shows no more than the app may spend.
+// getBalance shows at most the amount that the app may spend.
 func (s *Service) getBalance(ctx context.Context, a *app, _ jsontext.Value) (any, error) {
 	b, err := s.cfg.Wallet.Balance(ctx)
 	if err != nil {
@@ -212,7 +213,7 @@ func (s *Service) getBalance(ctx context.Context, a *app, _ jsontext.Value) (any
 		return nil, err
 	}
 	if !a.may(PayInvoice) {
-		left = b.SpendableMsats // an app that only watches has no budget
+		left = b.SpendableMsats // an app without permission to pay has no budget
 	}
 	return balanceResult{Balance: min(b.SpendableMsats, left), Reserved: used.ReservedMsats}, nil
 }
@@ -230,7 +231,7 @@ func (s *Service) getBudget(ctx context.Context, a *app, _ jsontext.Value) (any,
 	return r, nil
 }
 
-// periodName is the nearest of the words that NIP-47 apps know.
+// periodName is the nearest of the words that NIP-47 defines.
 func periodName(p time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

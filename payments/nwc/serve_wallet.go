@@ -10,13 +10,12 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// errOtherWallet: a payment was begun with another wallet than the service has now.
-// Only that one knows what became of it; this one would pay twice, or call failed
-// what was paid.
+// errOtherWallet: a payment was started with another wallet than the current one.
+// Only that wallet knows its outcome; the current one would pay twice, or report a
+// payment that was made as failed.
 var errOtherWallet = fmt.Errorf("%w: it was begun with another wallet than the configured one; configure that wallet again until it has ended", payments.ErrUnknownOutcome)
 
-// paysFrom names the wallet that payments are made from. One that has said so once
-// is not asked again.
+// paysFrom identifies the paying wallet. The first answer is cached.
 func (s *Service) paysFrom(ctx context.Context) (string, error) {
 	if node := s.payer.Load(); node != nil {
 		return node.Wallet(), nil
@@ -29,11 +28,11 @@ func (s *Service) paysFrom(ctx context.Context) (string, error) {
 	return node.Wallet(), nil
 }
 
-// begunHere is nil if our wallet is the one that pays, or paid: errOtherWallet if
-// another is.
+// begunHere returns nil if our current wallet made the payment, and errOtherWallet
+// if another did.
 func (s *Service) begunHere(ctx context.Context, spend Spend) error {
 	if spend.Wallet == "" {
-		return nil // noted before wallets were
+		return nil // recorded before wallets were
 	}
 	wallet, err := s.paysFrom(ctx)
 	switch {
@@ -45,8 +44,9 @@ func (s *Service) begunHere(ctx context.Context, spend Spend) error {
 	return nil
 }
 
-// untilKnown waits until the wallet says who it is, and is nil if it is the one
-// that pays. Of another wallet's payment nothing is booked: its cost stays reserved.
+// untilKnown waits until the wallet has identified itself, and returns nil if it
+// made the payment. Nothing is recorded about another wallet's payment: its cost
+// stays reserved.
 func (s *Service) untilKnown(ctx context.Context, spend Spend) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := s.begunHere(ctx, spend)
@@ -62,7 +62,7 @@ func (s *Service) untilKnown(ctx context.Context, spend Spend) error {
 	}
 }
 
-// paidElsewhere describes a payment that another wallet made. Only that wallet has the
+// paidElsewhere describes a payment made by another wallet, which alone has the
 // preimage.
 func paidElsewhere(spend Spend) (transaction, error) {
 	b, err := bolt11.Decode(spend.BOLT11)

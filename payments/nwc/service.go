@@ -19,38 +19,38 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// ErrServiceConfig is wrapped by NewService for a configuration that cannot work.
+// ErrServiceConfig is wrapped by NewService for an invalid configuration.
 var ErrServiceConfig = errors.New("nwc: service configuration")
 
-// Methods are all that a service can offer.
+// allMethods are the methods that a service can offer.
 var allMethods = [...]Method{
 	PayInvoice, MakeInvoice, LookupInvoice, ListTransactions, GetBalance, GetBudget, GetInfo,
 	MakeHoldInvoice, SettleHoldInvoice, CancelHoldInvoice,
 }
 
-// AllMethods lists what a service can offer.
+// AllMethods returns the methods that a service can offer.
 func AllMethods() []Method { return slices.Clone(allMethods[:]) }
 
-// App is another application that may use the wallet. It sees its own invoices
-// and payments only, and spends within its budget.
+// App is another application that may use the wallet. It sees only its own invoices
+// and payments, and spends within its budget.
 type App struct {
 	Name    string
-	Wallet  Secret   // our key of this connection, of no other
+	Wallet  Secret   // our key for this connection only
 	Client  string   // the app's public key, 64 hex digits
-	Methods []Method // what it may ask
-	// BudgetMsats is what its payments may cost in a Period, fees included.
-	// 0: nothing.
+	Methods []Method // the methods that it may use
+	// BudgetMsats bounds the cost of its payments in a Period, including fees. 0
+	// allows no payments.
 	BudgetMsats int64
-	// Period is the budget's; periods begin at multiples of it since year 1,
-	// so 24 h is a UTC day. 0: the budget is for good.
+	// Period is the budget's period. Periods begin at multiples of it since year 1,
+	// so 24 h is a UTC day. 0 means that the budget never renews.
 	Period time.Duration
-	// ExpiresAt ends the connection. Zero: never.
+	// ExpiresAt ends the connection. Zero means never.
 	ExpiresAt time.Time
 }
 
-// NewApp makes the keys of a connection. The Connection is for the app alone:
-// it holds the app's secret, which the service does not need. The other fields
-// of the App are the caller's to fill.
+// NewApp makes the keys of a connection. The Connection is only for the app: it
+// contains the app's secret, which the service does not need. The caller fills in
+// the other fields of the App.
 func NewApp(name string, relays []string) (App, Connection, error) {
 	wallet, err := NewSecret()
 	if err != nil {
@@ -64,7 +64,7 @@ func NewApp(name string, relays []string) (App, Connection, error) {
 		Connection{Wallet: wallet.PublicKey(), Relays: relays, Secret: client}, nil
 }
 
-// ServiceConfig says what is offered to whom. All but Log is needed.
+// ServiceConfig configures a [Service]. All fields but Log are required.
 type ServiceConfig struct {
 	Wallet payments.Wallet
 	Book   *Book
@@ -73,11 +73,11 @@ type ServiceConfig struct {
 	Log    *slog.Logger
 }
 
-// app is an App at work.
+// app is an App with its running requests.
 type app struct {
 	App
 	channel *channel
-	slots   chan struct{} // one for each request at work
+	slots   chan struct{} // one for each running request
 }
 
 // Service answers the requests of apps.
@@ -88,15 +88,15 @@ type Service struct {
 	flights singleflight.Group // payments, by app and hash
 	payer   atomic.Pointer[payments.Node]
 
-	hints chan payments.Hash // invoices that changed
-	sent  chan sentNote      // payments that succeeded
+	hints chan payments.Hash // changed invoices
+	sent  chan sentNote      // succeeded payments
 }
 
-// maxAtWork is how many requests of one app are worked on at once. A hold
-// invoice being paid counts until it ends.
+// maxAtWork bounds the concurrent requests of one app. The payment of a hold
+// invoice counts until it ends.
 const maxAtWork = 128
 
-// NewService checks cfg. It connects to nobody; Serve does.
+// NewService checks cfg. It does not connect; Serve does.
 func NewService(cfg ServiceConfig) (*Service, error) {
 	if cfg.Wallet == nil || cfg.Book == nil {
 		return nil, fmt.Errorf("%w: wallet and book are required", ErrServiceConfig)
@@ -154,7 +154,7 @@ func (a *App) validate() error {
 	return nil
 }
 
-// since is when the budget's period began.
+// since is the start of the budget's current period.
 func (a *App) since(now time.Time) time.Time {
 	if a.Period == 0 {
 		return time.UnixMilli(0)
@@ -164,7 +164,7 @@ func (a *App) since(now time.Time) time.Time {
 
 func (a *App) may(m Method) bool { return slices.Contains(a.Methods, m) }
 
-// infoEvent announces what the app may ask.
+// infoEvent announces the app's methods.
 func (a *App) infoEvent() (nostr.Event, error) {
 	list := []string{wordNotifications}
 	for _, m := range a.Methods {
@@ -188,8 +188,9 @@ func (a *App) infoEvent() (nostr.Event, error) {
 
 var noteTypes = [...]string{notePaymentReceived, notePaymentSent, noteHoldAccepted}
 
-// Serve answers until ctx ends, and then returns nil. Payments under way go on
-// without it; the next Serve learns how they ended. It is called once.
+// Serve answers requests until ctx ends, and then returns nil. Payments in flight
+// continue without it; the next Serve finds out how they ended. It must be called
+// only once.
 func (s *Service) Serve(ctx context.Context) error {
 	open, err := s.cfg.Book.Open(ctx)
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	work.Go(func() { _ = s.pool.Serve(ctx) }) // returns nil
+	work.Go(func() { _ = s.pool.Serve(ctx) }) // always returns nil
 	sub, err := s.subscribe(ctx)
 	if err != nil {
 		return fmt.Errorf("subscribe to requests: %w", err)
@@ -215,7 +216,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	work.Go(func() { s.notifyAll(ctx) })
 
 	select {
-	case <-sub.Ready(): // nobody should ask before we hear it
+	case <-sub.Ready(): // apps should not send requests before we can receive them
 	case <-ctx.Done():
 		return nil
 	}
@@ -236,7 +237,7 @@ func (s *Service) subscribe(ctx context.Context) (*relay.Subscription, error) {
 	return s.pool.Subscribe(ctx, []nostr.Filter{f}, relay.SubscribeOptions{})
 }
 
-// take gives a request to a goroutine of its own, as long as the app has a slot.
+// take starts a goroutine for a request if the app has a free slot.
 func (s *Service) take(ctx context.Context, work *sync.WaitGroup, ev nostr.Event) {
 	tag := ev.Tags.Find("p")
 	if len(tag) < 2 || domain.Allow(domain.Wallet, ev.Tags) != nil {
@@ -244,7 +245,7 @@ func (s *Service) take(ctx context.Context, work *sync.WaitGroup, ev nostr.Event
 	}
 	a := s.apps[tag[1]]
 	if a == nil || a.Client != ev.PubKey {
-		return // an app knocks at another's connection
+		return // the request is for another app's connection
 	}
 
 	select {
@@ -258,7 +259,8 @@ func (s *Service) take(ctx context.Context, work *sync.WaitGroup, ev nostr.Event
 	}
 }
 
-// announce publishes the info events, now and every hour: relays forget.
+// announce publishes the info events now and every hour, because relays drop
+// events.
 func (s *Service) announce(ctx context.Context) {
 	for pause := time.Second; ; {
 		missing := 0

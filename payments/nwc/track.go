@@ -9,8 +9,8 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// LookupPayment returns the wallet's payment as it is. ErrNotFound: the service
-// knows none and none of ours is under way.
+// LookupPayment returns a payment of the wallet in its current state. ErrNotFound:
+// the service does not know it, and no request of ours is pending.
 func (c *Client) LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	p, err := c.lookupPayment(ctx, hash)
 	if err != nil {
@@ -41,9 +41,9 @@ func (c *Client) lookupPayment(ctx context.Context, hash payments.Hash) (payment
 	a := c.attempts[hash]
 	switch {
 	case a != nil && a.over && a.err == nil:
-		return a.paid, nil // its preimage proves it, whatever the service says now
+		return a.paid, nil // its preimage proves it, whatever the service reports now
 	case found && p.State == payments.PaymentFailed && a != nil && !a.over && time.Now().Before(a.until):
-		p.State, p.FailureReason = payments.PaymentUnknown, "" // that was an earlier attempt
+		p.State, p.FailureReason = payments.PaymentUnknown, "" // the failure belongs to an earlier attempt
 		return p, nil
 	case found:
 		return p, nil
@@ -56,8 +56,8 @@ func (c *Client) lookupPayment(ctx context.Context, hash payments.Hash) (payment
 	return payments.Payment{}, payments.ErrNotFound
 }
 
-// payment reads where a payment stands. It succeeded only if the preimage
-// proves it.
+// payment converts the state of a payment. It counts as succeeded only if the
+// preimage proves it.
 func payment(t transaction, hash payments.Hash) payments.Payment {
 	p := payments.Payment{Hash: hash, State: payments.PaymentUnknown, AmountMsats: t.Amount, FeeMsats: t.FeesPaid}
 	preimage, proven := proof(t.Preimage, hash)
@@ -75,7 +75,7 @@ func payment(t transaction, hash payments.Hash) payments.Payment {
 // TrackPayment waits until the payment has succeeded or failed, or ctx ends.
 func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 15*time.Second) {
-		changed, _, _ := c.outcome(hash) // before looking, so that nothing is missed
+		changed, _, _ := c.outcome(hash) // before looking, so that no change is missed
 		p, err := c.lookupPayment(ctx, hash)
 		if err != nil {
 			return payments.Payment{}, fmt.Errorf("track payment: %w", err)

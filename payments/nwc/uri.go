@@ -11,7 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// ErrURI is wrapped by ParseURI for a text that names no connection.
+// ErrURI is wrapped by ParseURI for an invalid connection URI.
 var ErrURI = errors.New("nwc: bad connection URI")
 
 const (
@@ -20,8 +20,8 @@ const (
 	maxRelays    = 8
 )
 
-// Connection is what a nostr+walletconnect:// URI says. Whoever has it can
-// spend: it prints without its secret.
+// Connection is a parsed nostr+walletconnect:// URI. Whoever has it can spend, so
+// it prints without its secret.
 type Connection struct {
 	Wallet string   // the wallet service's public key, 64 lower-case hex digits
 	Relays []string // ws:// or wss://, 1 to 8
@@ -29,8 +29,8 @@ type Connection struct {
 	LUD16  string   // a lightning address, or ""
 }
 
-// ParseURI reads a connection URI, with or without the two slashes. Errors
-// never repeat it.
+// ParseURI parses a connection URI, with or without the two slashes. Errors never
+// repeat it.
 func ParseURI(text string) (Connection, error) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxURILength {
@@ -80,7 +80,7 @@ func connection(wallet string, values url.Values) (Connection, error) {
 	return c, nil
 }
 
-// URI is the text that ParseURI reads, secret included.
+// URI returns the connection URI, including the secret.
 func (c Connection) URI() string {
 	values := url.Values{"relay": c.Relays, "secret": {c.Secret.Hex()}}
 	if c.LUD16 != "" {

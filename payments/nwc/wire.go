@@ -13,11 +13,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// ErrAnswer is wrapped when a wallet service answers what makes no sense.
+// ErrAnswer is wrapped for a malformed answer of a wallet service.
 var ErrAnswer = errors.New("nwc: the wallet's answer is malformed")
 
-// What is sealed. Unknown fields are ignored, as NIP-47 grows; names must
-// match exactly, a name may not come twice, numbers must be whole.
+// The encrypted messages. Unknown fields are ignored, because NIP-47 grows. Names
+// must match exactly and must be unique; numbers must be integers.
 type (
 	request struct {
 		Method Method         `json:"method"`
@@ -114,8 +114,8 @@ const (
 	stateFailed   = "failed"
 )
 
-// transaction is an invoice or a payment. Amounts are msats, times Unix
-// seconds; what is absent is zero.
+// transaction is an invoice or a payment. Amounts are in msats, times in Unix
+// seconds; missing fields are zero.
 type transaction struct {
 	Type            string `json:"type"`
 	State           string `json:"state"`
@@ -131,8 +131,8 @@ type transaction struct {
 	SettledAt       int64  `json:"settled_at,omitzero"`
 	SettleDeadline  int64  `json:"settle_deadline,omitzero"` // block height
 	SettleBy        int64  `json:"settle_by,omitzero"`
-	Unsure          bool   `json:"unsure,omitzero"`     // settled, and the money may still go back
-	LostMsats       int64  `json:"lost_msats,omitzero"` // payments.Invoice.LostMsats; of a payment that failed: its cost
+	Unsure          bool   `json:"unsure,omitzero"`     // settled, but the money may still go back
+	LostMsats       int64  `json:"lost_msats,omitzero"` // payments.Invoice.LostMsats; for a failed payment, its cost
 }
 
 // check bounds the fields that are used.
@@ -153,7 +153,7 @@ func (t *transaction) check() error {
 // maxUnix is the end of the year 9999.
 const maxUnix = 253402300799
 
-// hash is the payment hash, which some wallets write in capitals.
+// hash returns the payment hash, which some wallets write in capitals.
 func (t *transaction) hash() (payments.Hash, error) {
 	h, err := payments.ParseHash(strings.ToLower(t.PaymentHash))
 	if err != nil {
@@ -162,7 +162,7 @@ func (t *transaction) hash() (payments.Hash, error) {
 	return h, nil
 }
 
-// proof is the preimage if it is that of the hash.
+// proof returns the preimage if it matches the hash.
 func proof(text string, hash payments.Hash) (payments.Preimage, bool) {
 	p, err := payments.ParsePreimage(strings.ToLower(text))
 	return p, err == nil && !p.IsZero() && p.Hash() == hash
@@ -182,7 +182,7 @@ func seconds(t time.Time) int64 {
 	return t.Unix()
 }
 
-// parseResponse gives the result of the method's answer, or an *Error.
+// parseResponse returns the result of a method's answer, or an *Error.
 func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 	var r response
 	if err := json.Unmarshal(doc, &r); err != nil {
@@ -191,7 +191,7 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 
 	switch {
 	case r.Error != nil:
-		// Some wallets leave result_type out of an error.
+		// Some wallets leave out result_type in errors.
 		if r.ResultType != m && r.ResultType != "" {
 			break
 		}
@@ -205,7 +205,7 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 	return nil, fmt.Errorf("%w: it answers %q to a request of %s", ErrAnswer, payments.Printable(string(r.ResultType), 40), m)
 }
 
-// decodeResult reads the result of a method.
+// decodeResult decodes the result of a method.
 func decodeResult(result jsontext.Value, v any) error {
 	if err := json.Unmarshal(result, v); err != nil {
 		return fmt.Errorf("%w: the result does not match NIP-47", ErrAnswer)
@@ -213,7 +213,7 @@ func decodeResult(result jsontext.Value, v any) error {
 	return nil
 }
 
-// parseNotification gives what a notification is about.
+// parseNotification returns type and payment hash of a notification.
 func parseNotification(doc []byte) (string, payments.Hash, error) {
 	var n notification
 	if err := json.Unmarshal(doc, &n); err != nil {
@@ -223,7 +223,7 @@ func parseNotification(doc []byte) (string, payments.Hash, error) {
 	return n.Type, h, err
 }
 
-// parseRequest reads what an app asks.
+// parseRequest parses a request of an app.
 func parseRequest(doc []byte) (request, error) {
 	var r request
 	if err := json.Unmarshal(doc, &r); err != nil {
@@ -232,7 +232,7 @@ func parseRequest(doc []byte) (request, error) {
 	return r, nil
 }
 
-// decodeParams reads a request's parameters; absent ones are an empty object.
+// decodeParams decodes a request's parameters; missing ones are an empty object.
 func decodeParams(params jsontext.Value, v any) error {
 	if len(params) == 0 {
 		return nil
@@ -243,7 +243,7 @@ func decodeParams(params jsontext.Value, v any) error {
 	return nil
 }
 
-// parseDigest reads a description hash: 64 hex digits.
+// parseDigest parses a description hash: 64 hex digits.
 func parseDigest(text string) (hashing.Digest, error) {
 	h, err := payments.ParseHash(strings.ToLower(text))
 	return hashing.Digest(h), err

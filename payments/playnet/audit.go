@@ -8,7 +8,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// ErrAudit is returned when the ledger's books do not agree.
+// ErrAudit means that the ledger's books are inconsistent.
 var ErrAudit = errors.New("playnet: the books do not agree")
 
 // audits are sums that must be 0.
@@ -37,8 +37,8 @@ var audits = [...]struct{ what, query string }{
 	},
 }
 
-// Audit adds everything up in one snapshot and returns ErrAudit if any msat is
-// in no place or in two.
+// Audit adds up all money in one snapshot and returns ErrAudit if any msat is
+// missing or counted twice.
 func (l *Ledger) Audit(ctx context.Context) (Totals, error) {
 	var t Totals
 	err := l.db.View(ctx, func(tx *sqlite.Tx) error {

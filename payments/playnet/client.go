@@ -18,23 +18,22 @@ import (
 	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
 )
 
-// The wait between two tries of a watch or track whose connection broke.
+// The wait between two attempts of a watch or track whose connection broke.
 const (
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 5 * time.Second
 )
 
-// Client is a wallet on a Server, with the methods of a wallet backend. A call
-// that changes something may be repeated after any error.
+// Client is a wallet on a Server, with the methods of a wallet backend. Calls that
+// change something may be repeated after any error.
 type Client struct {
 	url   string
 	token string
 	http  *http.Client
 }
 
-// Dial makes the client of the wallet that token belongs to. rawURL is the
-// server's address, "http://127.0.0.1:port"; other than loopback is refused.
-// Nothing is sent before the first call.
+// Dial returns the client for the wallet of a token. rawURL is the server's
+// address, "http://127.0.0.1:port"; it must be on loopback. Dial sends nothing.
 func Dial(rawURL, token string) (*Client, error) {
 	u, err := playurl.Parse(rawURL)
 	if err != nil {
@@ -60,28 +59,28 @@ func Dial(rawURL, token string) (*Client, error) {
 	}, nil
 }
 
-// Close drops the idle connections.
+// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// OpenWallet makes the wallet of the client's token, or finds it again; see
-// Ledger.OpenWallet.
+// OpenWallet creates or finds the wallet of the client's token; see
+// [Ledger.OpenWallet].
 func (c *Client) OpenWallet(ctx context.Context, name string) error {
 	return c.call(ctx, MethodOpenWallet, openRequest{Name: name, Token: c.token}, &empty{})
 }
 
-// Node describes the wallet's own node.
+// Node describes the wallet's node.
 func (c *Client) Node(ctx context.Context) (n payments.Node, err error) {
 	err = c.call(ctx, MethodNode, empty{}, &n)
 	return n, err
 }
 
-// Balance is Wallet.Balance.
+// Balance implements [Wallet.Balance].
 func (c *Client) Balance(ctx context.Context) (b payments.Balance, err error) {
 	err = c.call(ctx, MethodBalance, empty{}, &b)
 	return b, err
 }
 
-// CreateInvoice is Wallet.CreateInvoice.
+// CreateInvoice implements [Wallet.CreateInvoice].
 func (c *Client) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv payments.Invoice, err error) {
 	if _, err := n.Hash(); err != nil {
 		return inv, err
@@ -93,25 +92,25 @@ func (c *Client) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv 
 	return inv, err
 }
 
-// LookupInvoice is Wallet.LookupInvoice.
+// LookupInvoice implements [Wallet.LookupInvoice].
 func (c *Client) LookupInvoice(ctx context.Context, hash payments.Hash) (inv payments.Invoice, err error) {
 	err = c.call(ctx, MethodLookupInvoice, hashRequest{hash}, &inv)
 	return inv, err
 }
 
-// SettleInvoice is Wallet.SettleInvoice.
+// SettleInvoice implements [Wallet.SettleInvoice].
 func (c *Client) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
 	return c.call(ctx, MethodSettleInvoice, settleRequest{preimage}, &empty{})
 }
 
-// CancelInvoice is Wallet.CancelInvoice.
+// CancelInvoice implements [Wallet.CancelInvoice].
 func (c *Client) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	return c.call(ctx, MethodCancelInvoice, hashRequest{hash}, &empty{})
 }
 
-// WatchInvoices calls hint with the hash of each invoice that changes, until
-// ctx ends, and returns ctx's error. It reconnects by itself and then goes on
-// where it was; only ErrUnauthorized makes it give up.
+// WatchInvoices calls hint with the hash of each invoice that changes, until ctx
+// ends, and returns ctx's error. It reconnects after failures and continues without
+// a gap; only ErrUnauthorized ends it.
 func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) error {
 	after, backoff := int64(-1), minBackoff
 	for {
@@ -137,20 +136,20 @@ func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 	}
 }
 
-// SendPayment is Wallet.SendPayment. ErrUnknownOutcome: the answer was lost,
-// so the payment may have begun; repeat the call or track the payment.
+// SendPayment implements [Wallet.SendPayment]. ErrUnknownOutcome: the answer was
+// lost, so the payment may have started; repeat the call or track the payment.
 func (c *Client) SendPayment(ctx context.Context, p payments.Pay) error {
 	return c.call(ctx, MethodSendPayment, payRequest{BOLT11: p.BOLT11, AmountMsats: p.AmountMsats, FeeLimitMsats: p.FeeLimitMsats}, &empty{})
 }
 
-// LookupPayment is Wallet.LookupPayment.
+// LookupPayment implements [Wallet.LookupPayment].
 func (c *Client) LookupPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
 	err = c.call(ctx, MethodLookupPayment, hashRequest{hash}, &p)
 	return p, err
 }
 
-// TrackPayment waits until the payment has succeeded or failed, or ctx ends.
-// A broken connection is made again: it says nothing about the payment.
+// TrackPayment waits until the payment has succeeded or failed, or ctx ends. It
+// reconnects after failures, which say nothing about the payment.
 func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	backoff := minBackoff
 	for {
@@ -187,8 +186,8 @@ func pause(ctx context.Context, backoff *time.Duration) error {
 	}
 }
 
-// call sends one request. Trouble on the way is ErrWalletUnavailable, unless
-// the request may have arrived and begun a payment: then ErrUnknownOutcome.
+// call sends one request. A transport error is ErrWalletUnavailable, unless the
+// request may have arrived and started a payment: then it is ErrUnknownOutcome.
 func (c *Client) call(ctx context.Context, method string, req, resp any) error {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -227,8 +226,8 @@ func (c *Client) call(ctx context.Context, method string, req, resp any) error {
 	return nil
 }
 
-// trouble classes an error of the transport. A connection that was never made
-// carried no request.
+// trouble classifies a transport error. If the connection failed, no request was
+// sent.
 func trouble(method string, err error) error {
 	var op *net.OpError
 	if method == MethodSendPayment && !(errors.As(err, &op) && op.Op == "dial") {
@@ -237,8 +236,8 @@ func trouble(method string, err error) error {
 	return payments.ErrWalletUnavailable
 }
 
-// unreached says in a few words why a server did not answer: the address once,
-// and the system's reason. What ended it, such as a context, stays in the chain.
+// unreached says briefly why a server did not answer: the address and the system's
+// reason. The cause, such as the end of a context, stays in the chain.
 func unreached(host string, err error) error {
 	var op *net.OpError
 	var call *url.Error

@@ -10,17 +10,17 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Why an invoice was cancelled, as the ledger keeps it.
+// Reasons for the cancellation of an invoice, as stored.
 const (
 	whyCanceled = "canceled by the payee"
 	whyExpired  = "expired unpaid"
 	whyOverdue  = "held past its deadline"
 )
 
-// update runs one durable transaction. It begins with what has become late by
-// now, so that fn and every reader after it see a ledger in which time has had
-// its effect, whether or not anybody was looking. An error from fn undoes both;
-// the next reader ends the late ones again.
+// update runs one durable transaction. It first ends all invoices that are late by
+// now, so that fn and every later reader see their effect regardless of when
+// somebody looks. An error of fn undoes both; the next reader ends the late ones
+// again.
 func (l *Ledger) update(ctx context.Context, fn func(tx *sqlite.Tx, now time.Time) error) error {
 	err := l.db.Update(ctx, func(tx *sqlite.Tx) error {
 		now := time.Now()
@@ -80,7 +80,7 @@ func cancelOverdue(tx *sqlite.Tx, now time.Time) error {
 	}
 }
 
-// wake tells the waiters that something may have changed.
+// wake wakes all waiters after a possible change.
 func (l *Ledger) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,8 +94,8 @@ func (l *Ledger) changes() <-chan struct{} {
 	return l.changed
 }
 
-// wait calls look, in a snapshot each time, until it reports true. It looks
-// again after every write and at every deadline; ctx ends the wait.
+// wait calls look, in a new snapshot each time, until it returns true. It looks
+// again after every write and at every deadline, and stops when ctx ends.
 func (l *Ledger) wait(ctx context.Context, look func(tx *sqlite.Tx) (bool, error)) error {
 	for {
 		changed := l.changes() // before looking, so that no change is missed
@@ -134,8 +134,8 @@ func sleepUntil(ctx context.Context, changed <-chan struct{}, next time.Time) er
 	return nil
 }
 
-// begin reserves the payment's money and, unless the invoice is a hold
-// invoice, hands it over at once.
+// begin reserves the payment's money and transfers it at once, unless the invoice
+// is a hold invoice.
 func (l *Ledger) begin(tx *sqlite.Tx, now time.Time, row invoiceRow, p paymentRow) error {
 	if err := putPayment(tx, p); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (l *Ledger) begin(tx *sqlite.Tx, now time.Time, row invoiceRow, p paymentRo
 	return insertChange(tx, row.wallet, row.hash)
 }
 
-// settle hands the reserved money over. The caller has checked the preimage.
+// settle transfers the reserved money. The caller has checked the preimage.
 func settle(tx *sqlite.Tx, now time.Time, row invoiceRow, preimage payments.Preimage) error {
 	p, err := selectInFlight(tx, row.hash)
 	if err != nil {
@@ -179,7 +179,7 @@ func settle(tx *sqlite.Tx, now time.Time, row invoiceRow, preimage payments.Prei
 	return insertChange(tx, row.wallet, row.hash)
 }
 
-// cancel ends an open or held invoice; held money goes back whole.
+// cancel ends an open or held invoice; held money goes back in full.
 func cancel(tx *sqlite.Tx, now time.Time, row invoiceRow, why string) error {
 	if row.state == payments.InvoiceHeld {
 		p, err := selectInFlight(tx, row.hash)
@@ -200,7 +200,7 @@ func cancel(tx *sqlite.Tx, now time.Time, row invoiceRow, why string) error {
 	return insertChange(tx, row.wallet, row.hash)
 }
 
-// canceledError says why an invoice can be paid or settled no more.
+// canceledError says why an invoice can no longer be paid or settled.
 func canceledError(row invoiceRow) error {
 	if row.canceledWhy == whyExpired {
 		return payments.ErrExpired
@@ -208,7 +208,7 @@ func canceledError(row invoiceRow) error {
 	return fmt.Errorf("%w: %s", payments.ErrInvoiceCanceled, row.canceledWhy)
 }
 
-// ours turns the error of a wallet that may not see the row into ErrNotFound.
+// ours returns ErrNotFound if the invoice belongs to another wallet.
 func ours(row invoiceRow, err error, wallet string) error {
 	if err == nil && row.wallet != wallet {
 		return fmt.Errorf("%w: invoice", payments.ErrNotFound)
@@ -216,7 +216,7 @@ func ours(row invoiceRow, err error, wallet string) error {
 	return err
 }
 
-// unknownOutcome marks what is not known to have been undone.
+// unknownOutcome marks errors after which the transaction may have been committed.
 func unknownOutcome(err error) error {
 	if errors.Is(err, sqlite.ErrCommit) {
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)

@@ -12,11 +12,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// SendPayment begins to pay an invoice of this ledger, once: asked again while
-// it is in flight or after it succeeded, it returns nil and moves nothing. A
-// prepaid invoice is paid when it returns, a hold invoice is held. Only after a
-// failure does it pay anew. The errors that name a reason mean that nothing
-// moved. Pay.Timeout does not matter here: there is no route to search.
+// SendPayment starts the payment of an invoice of this ledger. While it is in
+// flight or after it succeeded, a repetition returns nil and moves nothing; after a
+// failure it pays again. When it returns, a normal invoice is paid and a hold
+// invoice is held. An error with a reason means that no money moved. Pay.Timeout is
+// not used: there is no route to search.
 func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	inv, err := checkPay(p)
 	if err != nil {
@@ -55,8 +55,8 @@ func checkPay(p payments.Pay) (*bolt11.Invoice, error) {
 	return inv, nil
 }
 
-// send writes the attempt. refused is a failure that is itself recorded, as a
-// failed payment; err undoes everything.
+// send writes the attempt. refused is a failure that is recorded as a failed
+// payment; err undoes everything.
 func (w *Wallet) send(tx *sqlite.Tx, now time.Time, p payments.Pay, hash payments.Hash) (refused, err error) {
 	row, err := selectInvoice(tx, hash)
 	if errors.Is(err, payments.ErrNotFound) {
@@ -108,7 +108,8 @@ func (w *Wallet) send(tx *sqlite.Tx, now time.Time, p payments.Pay, hash payment
 	return nil, w.ledger.begin(tx, now, row, attempt)
 }
 
-// LookupPayment returns the wallet's payment as it is, or ErrNotFound.
+// LookupPayment returns a payment of the wallet in its current state, or
+// ErrNotFound.
 func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
 	err = w.ledger.view(ctx, func(tx *sqlite.Tx) error {
 		p, err = w.payment(tx, hash)

@@ -1,14 +1,14 @@
-// Package playnet is Lightning with play money: a ledger that behaves as a
-// Lightning network of one node a wallet does, for demonstrations and tests.
+// Package playnet is a Lightning network with play money, for demonstrations and
+// tests: a ledger in which each wallet behaves like a node.
 //
-// Invoices are real BOLT 11, signed by the payee's own key; their prefix is
-// lnplay, so that no Lightning wallet pays one and no reader takes one for
-// real. Preimages, hold invoices, expiry, deadlines, fees and failures are as
-// on lnd. Nothing here is worth anything.
+// Invoices are real BOLT 11, signed by the payee's own key. Their prefix is lnplay,
+// so that no Lightning wallet pays one or takes it for a real one. Preimages, hold
+// invoices, expiry, deadlines, fees and failures work as on lnd. The money has no
+// value.
 //
-// A Ledger keeps the money in one SQLite file; each movement is one
-// transaction. A Server offers it over loopback HTTP, and a Client has the
-// methods of a wallet backend (see package payments).
+// A [Ledger] keeps the money in one SQLite file; each movement is one transaction.
+// A [Server] offers it over loopback HTTP, and a [Client] has the methods of a
+// wallet backend (see package payments).
 package playnet
 
 import (
@@ -38,20 +38,20 @@ const (
 	defaultHoldTime    = time.Hour
 
 	maxWallets = 10_000
-	sweepBatch = 1000 // late invoices read at a time
+	sweepBatch = 1000 // late invoices in one batch
 )
 
-// Config says how the play money behaves. The zero value is usable.
+// Config configures a [Ledger]. The zero value is usable.
 type Config struct {
-	// FaucetMsats is what a new wallet starts with. 0 means 1 000 000 000;
-	// negative means nothing.
+	// FaucetMsats is the initial balance of a new wallet. 0 means 1 000 000 000; a
+	// negative value means nothing.
 	FaucetMsats int64
 	// FeeMsats is the flat fee of every payment, on top of its amount.
 	FeeMsats int64
-	// HoldTime is how long a payment may be held before the ledger gives it
-	// back, as the final CLTV does on Lightning. 0 means one hour.
+	// HoldTime is how long a payment may be held before the ledger returns it, like
+	// the final CLTV on Lightning. 0 means one hour.
 	HoldTime time.Duration
-	// Logger gets what the database has to say; nil discards it.
+	// Logger receives messages of the database; if it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -79,8 +79,8 @@ func (c Config) validate() (Config, error) {
 	return c, nil
 }
 
-// Ledger is the bank and the network in one. Its methods may be called from
-// many goroutines; it has none of its own beside the database's.
+// Ledger is both the bank and the network. It is safe for concurrent use and starts
+// no goroutines besides the database's.
 type Ledger struct {
 	cfg Config
 	db  *sqlite.DB
@@ -89,8 +89,8 @@ type Ledger struct {
 	changed chan struct{} // closed and replaced after every write; guarded by mu
 }
 
-// Open opens or creates the ledger in the file at path and keeps other
-// processes out of it.
+// Open opens or creates the ledger in the file at path and locks out other
+// processes.
 func Open(ctx context.Context, path string, cfg Config) (*Ledger, error) {
 	cfg, err := cfg.validate()
 	if err != nil {
@@ -103,11 +103,11 @@ func Open(ctx context.Context, path string, cfg Config) (*Ledger, error) {
 	return &Ledger{cfg: cfg, db: db, changed: make(chan struct{})}, nil
 }
 
-// Close waits for what has begun and closes the file.
+// Close waits for running transactions and closes the file.
 func (l *Ledger) Close() error { return l.db.Close() }
 
-// NewToken makes a wallet's credential: 64 hex digits. Keep it before opening
-// the wallet with it, so that a lost answer costs nothing.
+// NewToken returns a credential for a new wallet: 64 hex digits. Store it before
+// you open the wallet with it, so that nothing is lost if the answer is.
 func NewToken() string {
 	var b [32]byte
 	rand.Read(b[:]) // never fails
@@ -119,9 +119,9 @@ var (
 	walletToken = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// OpenWallet makes the token's wallet with a node key of its own and the
-// faucet's money, or finds it again, whatever it was named. Names are 1 to 32
-// of a-z, 0-9 and hyphen. The ledger stores only the token's hash.
+// OpenWallet creates the token's wallet with its own node key and the faucet's
+// money, or finds it, whatever its name. Names are 1 to 32 of a-z, 0-9 and hyphen.
+// The ledger stores only the token's hash.
 func (l *Ledger) OpenWallet(ctx context.Context, name, token string) (*Wallet, error) {
 	if !walletName.MatchString(name) {
 		return nil, fmt.Errorf("%w: wallet names are 1 to 32 of a-z, 0-9 and hyphen", payments.ErrBadRequest)
@@ -185,7 +185,7 @@ func (l *Ledger) createWallet(tx *sqlite.Tx, now time.Time, row walletRow) error
 		return nil
 	}
 
-	// No sum of balances may exceed what an amount may be; issued is negative.
+	// No sum of balances may exceed the largest amount; issued is negative.
 	if l.cfg.FaucetMsats > payments.MaxMsats+issued {
 		return fmt.Errorf("%w: the faucet is empty", payments.ErrWalletUnavailable)
 	}
@@ -193,7 +193,7 @@ func (l *Ledger) createWallet(tx *sqlite.Tx, now time.Time, row walletRow) error
 	return insertMove(tx, now, accountIssued, row.name, l.cfg.FaucetMsats, "faucet", nil)
 }
 
-// Wallet finds the wallet of a token, or returns payments.ErrUnauthorized.
+// Wallet returns the wallet of a token, or payments.ErrUnauthorized.
 func (l *Ledger) Wallet(ctx context.Context, token string) (*Wallet, error) {
 	var row walletRow
 	hash := sha256.Sum256([]byte(token))
@@ -202,8 +202,8 @@ func (l *Ledger) Wallet(ctx context.Context, token string) (*Wallet, error) {
 		return err
 	})
 
-	// The index is on the hash, whose bytes nobody can choose; the comparison
-	// is here so that it does not rest on the database's alone.
+	// The index is on the hash, whose bytes nobody can choose. The comparison is
+	// repeated here so that it does not depend on the database alone.
 	if errors.Is(err, payments.ErrNotFound) || err == nil && subtle.ConstantTimeCompare(row.tokenHash[:], hash[:]) != 1 {
 		return nil, payments.ErrUnauthorized
 	}
@@ -219,11 +219,11 @@ func (l *Ledger) wallet(row walletRow) *Wallet {
 	return &Wallet{ledger: l, name: row.name, key: key, pubKey: row.pubKey}
 }
 
-// Totals is where the money is. WalletsMsats + HeldMsats + FeesMsats =
-// IssuedMsats always.
+// Totals shows where the money is. Always WalletsMsats + HeldMsats + FeesMsats =
+// IssuedMsats.
 type Totals struct {
-	IssuedMsats  int64 // what the faucet gave
+	IssuedMsats  int64 // paid out by the faucet
 	WalletsMsats int64 // spendable
 	HeldMsats    int64 // reserved by payments in flight
-	FeesMsats    int64 // fees of payments that succeeded
+	FeesMsats    int64 // fees of succeeded payments
 }

@@ -1,9 +1,9 @@
 package playnet
 
-// schema of the ledger's file. Money is in accounts and moves only by a row in
-// moves: a trigger applies it, and no row is ever changed or removed. The sum
-// over accounts is therefore always 0, where @issued is minus what the faucet
-// gave. Times are milliseconds since 1970, amounts are msats.
+// schema of the ledger's file. Money is in accounts and moves only through rows in
+// moves, which a trigger applies; rows are never changed or removed. The sum over
+// accounts is therefore always 0, where @issued is the negated payout of the
+// faucet. Times are milliseconds since 1970, amounts are msats.
 const schema = `
 CREATE TABLE accounts (
   name          TEXT PRIMARY KEY,

@@ -19,7 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
 )
 
-// maxRequests bounds the requests that are answered or waited on at one time.
+// maxRequests bounds the concurrent requests, including waiting ones.
 const maxRequests = 512
 
 var errBusy = fmt.Errorf("%w: too many requests at once", payments.ErrWalletUnavailable)
@@ -28,11 +28,11 @@ var errBusy = fmt.Errorf("%w: too many requests at once", payments.ErrWalletUnav
 type Server struct {
 	ledger *Ledger
 	log    *slog.Logger
-	slots  chan struct{} // one a request being answered
+	slots  chan struct{} // one for each running request
 }
 
-// NewServer makes a server of the ledger, which the caller goes on owning. A
-// nil logger discards.
+// NewServer returns a server for the ledger, which stays owned by the caller. With
+// a nil logger nothing is logged.
 func NewServer(ledger *Ledger, logger *slog.Logger) *Server {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -40,8 +40,8 @@ func NewServer(ledger *Ledger, logger *slog.Logger) *Server {
 	return &Server{ledger: ledger, log: logger, slots: make(chan struct{}, maxRequests)}
 }
 
-// Serve answers on ln, which must listen on loopback, until ctx ends; then it
-// ends what is waited on, closes ln and returns nil.
+// Serve answers requests on ln, which must listen on loopback, until ctx ends; then
+// it ends waiting requests, closes ln and returns nil.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	if addr, ok := ln.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("%w: play money is served on loopback only, not on %v", payments.ErrBadRequest, ln.Addr()), ln.Close())
@@ -50,7 +50,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		Handler:           s.handler(),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second,
-		// Not shorter than an answer may take: reaching it ends the request.
+		// Not shorter than an answer may take, because reaching it ends the
+		// request.
 		ReadTimeout:    longPoll + 10*time.Second,
 		WriteTimeout:   longPoll + 20*time.Second,
 		IdleTimeout:    time.Minute,
@@ -66,21 +67,21 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	case <-ctx.Done():
 	}
 
-	// Requests end with ctx; what does not within the grace is cut.
+	// Requests end with ctx; the remaining ones are cut off after the grace period.
 	grace, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 
 	if err := srv.Shutdown(grace); err != nil {
-		_ = srv.Close() // the grace is over: their callers must find out anyway
+		_ = srv.Close() // the callers will find out anyway
 	}
 	<-served
 	return nil
 }
 
-// method decodes, acts and returns the answer for one wallet.
+// method decodes a request of one wallet, carries it out and returns the answer.
 type method func(ctx context.Context, w *Wallet, body []byte) (any, error)
 
-// call builds a method from a typed function.
+// call makes a method of a typed function.
 func call[Req, Resp any](fn func(ctx context.Context, w *Wallet, req Req) (Resp, error)) method {
 	return func(ctx context.Context, w *Wallet, body []byte) (any, error) {
 		var req Req
@@ -188,9 +189,9 @@ func (s *Server) authorize(r *http.Request) (*Wallet, error) {
 	return s.ledger.Wallet(r.Context(), token)
 }
 
-// answer reads the request, which must come from a program and not from a web
-// page: a page cannot send this content type to another origin unasked, and
-// under a rebound name the Host would not be loopback.
+// answer reads the request, which must come from a program and not from a web page:
+// a page cannot send this content type to another origin without permission, and
+// with DNS rebinding the Host would not be loopback.
 func (s *Server) answer(m method, authorize func(*http.Request) (*Wallet, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

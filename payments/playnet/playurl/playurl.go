@@ -1,4 +1,4 @@
-// Package playurl reads the address of a ledger of play money.
+// Package playurl parses the address of a play-money ledger.
 package playurl
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Parse reads the address of a ledger, which is on this machine.
+// Parse parses the address of a ledger, which must be on this machine.
 func Parse(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" || !IsLoopback(u.Host) || strings.Trim(u.Path, "/") != "" || u.User != nil || u.RawQuery != "" {
@@ -19,7 +19,7 @@ func Parse(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// IsLoopback reports a host of this machine, with or without a port.
+// IsLoopback reports whether a host, with or without a port, is this machine.
 func IsLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
