@@ -82,11 +82,11 @@ func TestWrongWords(t *testing.T) {
 		"half depart":    "2 words",
 		ofNUT13 + " the": "word 13 of 13 is not on the English list",
 		strings.Replace(ofNUT13, "quality", "qualitty", 1):             "word 4 of 12 is not on the English list",
-		strings.Replace(ofNUT13, "half depart", "depart half", 1):      "the last word does not fit",
-		strings.Replace(ofNUT13, "humble", "half", 1):                  "the last word does not fit",
+		strings.Replace(ofNUT13, "half depart", "depart half", 1):      "the checksum in the last word is wrong",
+		strings.Replace(ofNUT13, "humble", "half", 1):                  "the checksum in the last word is wrong",
 		ofNUT13 + " " + ofNUT13 + " half":                              "25 words",
 		strings.Repeat("ábaco ", 12):                                   "word 1 of 12",
-		strings.Repeat("abandon ", 11) + "abandon":                     "the last word does not fit",
+		strings.Repeat("abandon ", 11) + "abandon":                     "the checksum in the last word is wrong",
 		strings.Repeat(strings.Repeat("half depart obvious ", 100), 3): "900 words",
 	} {
 		_, err := ParseSeed(text)

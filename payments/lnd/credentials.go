@@ -25,7 +25,7 @@ func loadCertificate(path string) (credentials.TransportCredentials, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read lnd's TLS certificate: %s holds no certificate in PEM", path)
+		return nil, fmt.Errorf("read lnd's TLS certificate: %s contains no PEM certificate", path)
 	}
 	return credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}), nil
 }

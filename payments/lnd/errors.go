@@ -64,10 +64,10 @@ var answers = [...]struct {
 	{"in the process of starting", payments.ErrWalletUnavailable, "lnd is starting"},
 	{"shutting down", payments.ErrWalletUnavailable, "lnd is stopping"},
 	{"permission denied", payments.ErrUnauthorized, ""}, // the hint names the RPC
-	{"verification failed", payments.ErrUnauthorized, "the macaroon is not of this node, or was revoked"},
-	{"cannot get macaroon", payments.ErrUnauthorized, "the macaroon is not of this node, or was revoked"},
-	{"root key with id", payments.ErrUnauthorized, "the macaroon is not of this node, or was revoked"},
-	{"macaroon", payments.ErrUnauthorized, "the macaroon is not one that lnd understands"},
+	{"verification failed", payments.ErrUnauthorized, "the macaroon belongs to another node, or was revoked"},
+	{"cannot get macaroon", payments.ErrUnauthorized, "the macaroon belongs to another node, or was revoked"},
+	{"root key with id", payments.ErrUnauthorized, "the macaroon belongs to another node, or was revoked"},
+	{"macaroon", payments.ErrUnauthorized, "lnd cannot read the macaroon"},
 	{"unable to locate invoice", payments.ErrNotFound, ""},
 	{"there are no existing invoices", payments.ErrNotFound, ""},
 	{"payment isn't initiated", payments.ErrNotFound, ""},
@@ -117,7 +117,7 @@ func (w *Wallet) fail(ctx context.Context, rpc string, err error) error {
 	}
 
 	if errors.Is(e.Kind, payments.ErrUnauthorized) && e.Hint == "" {
-		e.Hint = "the macaroon lacks a permission: bake one that has uri:" + rpc
+		e.Hint = "the macaroon lacks a permission: bake one with uri:" + rpc
 	}
 	return e
 }

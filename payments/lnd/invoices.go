@@ -151,7 +151,7 @@ func (w *Wallet) invoice(ctx context.Context, hash payments.Hash, raw *lnrpc.Inv
 	case lnrpc.Invoice_SETTLED:
 		err = w.settled(ctx, raw, &inv)
 	default:
-		err = fmt.Errorf("%w: lnd tells the unknown state %d of invoice %s", payments.ErrUnsupported, raw.State, hash)
+		err = fmt.Errorf("%w: lnd reports the unknown state %d of invoice %s", payments.ErrUnsupported, raw.State, hash)
 	}
 
 	return inv, err

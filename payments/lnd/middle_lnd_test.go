@@ -29,7 +29,7 @@ func (r *realNetwork) middleAway(t *testing.T) {
 		inv, err := far.LookupInvoice(ctx, preimage.Hash())
 		return err == nil && inv.State == payments.InvoiceHeld
 	})
-	if said := r.stuckFor(t, preimage.Hash(), time.Hour); !strings.Contains(said, "held on its way or by the payee: it ends at block") {
+	if said := r.stuckFor(t, preimage.Hash(), time.Hour); !strings.Contains(said, "held on the route or by the payee: it ends at block") {
 		t.Errorf("while it is held: %q", said)
 	}
 	r.Alice.Kill()

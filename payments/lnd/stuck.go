@@ -17,7 +17,7 @@ const stuckAfter = time.Minute
 
 // lostByLND is the warning of a payment that no open channel holds. A channel
 // that is being closed may still hold it, so it is not called failed.
-const lostByLND = "lnd takes the payment for in flight, and no open channel holds it: it may never end (docs/use/payments.md says what to do)"
+const lostByLND = "lnd reports the payment as in flight, but no open channel holds it: it may never end (docs/use/payments.md says what to do)"
 
 // warning says why a payment under way takes so long, and may never end: killed
 // at the wrong moment, lnd keeps an attempt that it never sent, or a payment without any
@@ -58,7 +58,7 @@ func heldUntil(height uint32, away string) string {
 	case height == 0:
 		return lostByLND
 	case away != "":
-		return fmt.Sprintf("the next node on its way, %.16s, is not there: it ends when that comes back, or at block %d at the latest", away, height)
+		return fmt.Sprintf("the next node on the route, %.16s, is not connected: the payment ends when it returns, or at block %d at the latest", away, height)
 	}
-	return fmt.Sprintf("it is held on its way or by the payee: it ends at block %d at the latest", height)
+	return fmt.Sprintf("it is held on the route or by the payee: it ends at block %d at the latest", height)
 }

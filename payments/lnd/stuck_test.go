@@ -33,7 +33,7 @@ func TestWarning(t *testing.T) {
 		{
 			"its channel's other end is away", update(t, inFlight), old,
 			append(active(held), &lnrpc.Channel{RemotePubkey: "02ab", PendingHtlcs: []*lnrpc.HTLC{{HashLock: testHash[:], ExpirationHeight: 900}}}), nil,
-			"the next node on its way, 02ab, is not there: it ends when that comes back, or at block 900 at the latest",
+			"the next node on the route, 02ab, is not connected: the payment ends when it returns, or at block 900 at the latest",
 		},
 		{"in no channel", update(t, inFlight), old, active(other, incoming), nil, lostByLND},
 		{"never begun", update(t, initiated), old, nil, nil, lostByLND},
