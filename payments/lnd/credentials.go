@@ -13,11 +13,11 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// maxCredential bounds the certificate and the macaroon file, in bytes.
+// maxCredential bounds the files of the certificate and the macaroon, in bytes.
 const maxCredential = 64 << 10
 
-// loadCertificate trusts exactly the certificate in path: lnd's is signed by
-// itself.
+// loadCertificate trusts only the certificate in path, because lnd's certificate is
+// self-signed.
 func loadCertificate(path string) (credentials.TransportCredentials, error) {
 	pem, err := readBounded(path)
 	if err != nil {
@@ -30,8 +30,8 @@ func loadCertificate(path string) (credentials.TransportCredentials, error) {
 	return credentials.NewTLS(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}), nil
 }
 
-// macaroon is the credential that lnd wants with each call. It prints as a
-// placeholder, so that no log shows it.
+// macaroon is the credential for lnd's calls. It prints as a placeholder, so that
+// logs do not show it.
 type macaroon struct{ hex string }
 
 func loadMacaroon(path string) (macaroon, error) {
@@ -39,8 +39,8 @@ func loadMacaroon(path string) (macaroon, error) {
 	if err != nil {
 		return macaroon{}, fmt.Errorf("read lnd's macaroon: %w", err)
 	}
-	// The text form would pass as bytes here and be refused by lnd with words
-	// that help nobody. A binary macaroon starts with its version, 2.
+	// The text form would be accepted here, and lnd would refuse it with an
+	// unhelpful error. A binary macaroon starts with its version, 2.
 	if content[0] != 2 {
 		return macaroon{}, fmt.Errorf("read lnd's macaroon: %s is not a binary macaroon", path)
 	}
@@ -52,7 +52,7 @@ func (m macaroon) GetRequestMetadata(context.Context, ...string) (map[string]str
 	return map[string]string{"macaroon": m.hex}, nil
 }
 
-// RequireTransportSecurity keeps the macaroon off an open wire.
+// RequireTransportSecurity prevents sending the macaroon unencrypted.
 func (macaroon) RequireTransportSecurity() bool { return true }
 
 func (macaroon) String() string   { return "[macaroon]" }

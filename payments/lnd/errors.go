@@ -13,17 +13,17 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// ErrWalletLocked is the payments.ErrWalletUnavailable of a node that waits
-// for its password.
+// ErrWalletLocked is the payments.ErrWalletUnavailable of a node that waits for its
+// password.
 var ErrWalletLocked = fmt.Errorf("lnd's wallet is locked: %w", payments.ErrWalletUnavailable)
 
-// Error is a call that lnd did not do. errors.Is finds Kind in it, and through
-// it the errors of package payments.
+// Error is a failed call of lnd. errors.Is matches it with Kind, and through it
+// with the errors of package payments.
 type Error struct {
-	RPC  string // the gRPC method, which is also the name of the permission it needs
-	Kind error  // what it comes down to; nil when lnd's words fit nothing known
-	Hint string // what the operator can do; may be empty
-	Err  error  // what lnd or gRPC said; may be nil
+	RPC  string // the gRPC method, which is also the name of the required permission
+	Kind error  // the kind of failure; nil if lnd's message is unknown
+	Hint string // advice for the operator; may be empty
+	Err  error  // error of lnd or gRPC; may be nil
 }
 
 func (e *Error) Error() string {
@@ -51,8 +51,8 @@ func (e *Error) Unwrap() []error {
 	return errs
 }
 
-// lnd answers most failures with code Unknown, so its words must tell them
-// apart. The first that the message contains counts.
+// lnd answers most failures with code Unknown, so they must be told apart by their
+// messages. The first match counts.
 var answers = [...]struct {
 	words string
 	kind  error
@@ -80,9 +80,8 @@ var answers = [...]struct {
 	{"not for current active network", payments.ErrWrongNetwork, ""},
 }
 
-// fail turns an error of gRPC's into one that says what to do. ctx is the
-// caller's, without our own time limit: what ended by the caller's wish is no
-// fault of the wallet.
+// fail converts a gRPC error to one with advice. ctx is the caller's, without our
+// own time limit: if the caller has ended the call, the wallet is not at fault.
 func (w *Wallet) fail(ctx context.Context, rpc string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", rpc, context.Cause(ctx))
@@ -129,16 +128,16 @@ func (w *Wallet) connectionHint(message string) string {
 	return fmt.Sprintf("is lnd running at %s?", w.cfg.Address)
 }
 
-// refused reports whether lnd itself said no, so that the call had no effect.
-// Everything else leaves that open.
+// refused reports whether lnd itself refused the call, so that it had no effect.
+// Other errors leave that open.
 func refused(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Err != nil && !errors.Is(e.Err, io.EOF) &&
 		!errors.Is(e.Kind, payments.ErrWalletUnavailable)
 }
 
-// answered reports whether lnd looked at the call and refused it for what it
-// is, so that a lookup may show why.
+// answered reports whether lnd examined the call and refused it, so that a lookup
+// may show why.
 func answered(err error) bool {
 	return refused(err) && !errors.Is(err, payments.ErrUnauthorized) && !errors.Is(err, payments.ErrUnsupported)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// holdDeadlineBlocks is how long before an HTLC expires lnd may give a held
-// payment back by itself. Today's default is 12 (--invoices.holdexpirydelta);
+// holdDeadlineBlocks is how many blocks before an HTLC expires lnd may return a
+// held payment by itself. The current default is 12 (--invoices.holdexpirydelta);
 // 18 is what a node may be set to with lnd's lowest final time lock.
 const holdDeadlineBlocks = 18
 
 // CreateInvoice makes an invoice with the given hash. It may be repeated, also
-// after a reply that was lost: the invoice that exists is returned if it says
-// the same, else payments.ErrInvoiceMismatch.
+// after an answer was lost: an existing invoice with the same terms is returned,
+// and for other terms the error is payments.ErrInvoiceMismatch.
 func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (payments.Invoice, error) {
 	hash, err := want.Hash()
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 		return payments.Invoice{}, err
 	}
 
-	// lnd has no code for a duplicate. Looking is surer than reading its words.
+	// lnd has no error code for a duplicate, so look the invoice up.
 	raw, lookupErr := w.lookup(ctx, hash)
 	if lookupErr != nil {
 		if errors.Is(lookupErr, payments.ErrNotFound) {
@@ -67,7 +67,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 	return w.invoice(ctx, hash, raw)
 }
 
-// addInvoice returns the new invoice's BOLT11.
+// addInvoice creates the invoice and returns its BOLT 11 text.
 func (w *Wallet) addInvoice(ctx context.Context, want payments.NewInvoice, hash payments.Hash) (string, error) {
 	expiry := int64(want.Expiry / time.Second)
 	if want.Hold {
@@ -82,7 +82,7 @@ func (w *Wallet) addInvoice(ctx context.Context, want payments.NewInvoice, hash 
 	return reply.GetPaymentRequest(), err
 }
 
-// checkInvoice compares what the buyer will read with what was asked.
+// checkInvoice compares the invoice with the request.
 func checkInvoice(request string, hash payments.Hash, want payments.NewInvoice, node payments.Node) error {
 	got, err := bolt11.Decode(request)
 	if err != nil {
@@ -110,14 +110,14 @@ func checkInvoice(request string, hash payments.Hash, want payments.NewInvoice, 
 	return fmt.Errorf("%w: %s: other %s", payments.ErrInvoiceMismatch, hash, differs)
 }
 
-// LookupInvoice tells how an invoice stands.
+// LookupInvoice returns an invoice in its current state.
 //
-// SettleBy of a held invoice is the pessimistic time of the block at which the
-// lowest HTLC expiry less lnd's 18 blocks and the configured margin is reached.
-// The invoice's own expiry has no say once the money is held. A settled
-// invoice is Final when every HTLC's resolution is known; one whose HTLCs all
-// ended without paying us reads as canceled, since the money went back: LostMsats
-// says so. A channel that is closed meanwhile resolves them on the chain.
+// SettleBy of a held invoice is a pessimistic time of the block at the lowest HTLC
+// expiry, less lnd's 18 blocks and the configured margin. The invoice's own expiry
+// does not matter once the money is held. A settled invoice is Final when the
+// resolution of every HTLC is known. If all its HTLCs ended without paying us, it
+// counts as canceled, since the money went back, and LostMsats is its amount. If a
+// channel was closed in the meantime, its HTLCs are resolved on the chain.
 func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payments.Invoice, error) {
 	raw, err := w.lookup(ctx, hash)
 	if err != nil {
@@ -157,19 +157,19 @@ func (w *Wallet) invoice(ctx context.Context, hash payments.Hash, raw *lnrpc.Inv
 	return inv, err
 }
 
-// settleBy is the deadline of a held invoice.
+// settleBy returns the deadline of a held invoice.
 func (w *Wallet) settleBy(ctx context.Context, raw *lnrpc.Invoice) (time.Time, error) {
 	info, err := call(ctx, w, rpcGetInfo, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
 	if err != nil {
 		return time.Time{}, err
 	}
 
-	// Without a known expiry there is no time at all.
+	// If no expiry is known, the deadline is now.
 	lowest := int64(info.BlockHeight)
 	found := false
 	for _, htlc := range raw.Htlcs {
 		if htlc.State != lnrpc.InvoiceHTLCState_ACCEPTED {
-			continue // an earlier try that was given back
+			continue // an earlier attempt that was returned
 		}
 		if expiry := int64(htlc.ExpiryHeight); !found || expiry < lowest {
 			lowest, found = expiry, true
@@ -183,8 +183,9 @@ func (w *Wallet) settleBy(ctx context.Context, raw *lnrpc.Invoice) (time.Time, e
 	return time.Now().UTC().Add(time.Duration(blocks) * w.cfg.BlockTime), nil
 }
 
-// settled fills in what a settled invoice brought. lnd calls an invoice settled
-// as soon as it has used the preimage; each HTLC may still end otherwise.
+// settled fills in the amount received for a settled invoice. lnd reports an
+// invoice as settled as soon as it has used the preimage, but each HTLC may still
+// end without paying us.
 func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.Invoice) error {
 	inv.State = payments.InvoiceSettled
 	inv.SettledAt = time.Unix(raw.SettleDate, 0).UTC()
@@ -216,7 +217,7 @@ func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.
 	case inv.LostMsats > 0:
 		inv.State, inv.SettledAt, inv.PaidMsats, inv.Final = payments.InvoiceCanceled, time.Time{}, 0, false
 	default:
-		inv.Final = false // settled by nothing: lnd does not know yet
+		inv.Final = false // settled without HTLCs: lnd does not know the outcome yet
 	}
 
 	return nil
@@ -251,8 +252,8 @@ func (w *Wallet) resolution(ctx context.Context, htlc *lnrpc.InvoiceHTLC) (htlcR
 	return htlcPending, err
 }
 
-// SettleInvoice takes the money of a held invoice. It may be repeated. That lnd
-// says yes is not yet the money: look the invoice up until it is Final.
+// SettleInvoice takes the money of a held invoice. It may be repeated. Success does
+// not mean that the money has arrived: look up the invoice until it is Final.
 func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) error {
 	if preimage.IsZero() {
 		return fmt.Errorf("%w: the preimage is missing", payments.ErrBadRequest)
@@ -267,8 +268,8 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 	return w.afterRefusal(ctx, preimage.Hash(), payments.InvoiceSettled, err)
 }
 
-// CancelInvoice gives a held payment back, or makes an open invoice unpayable.
-// It may be repeated.
+// CancelInvoice returns a held payment, or makes an open invoice unpayable. It may
+// be repeated.
 func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	if _, err := w.knownNode(ctx); err != nil {
 		return err
@@ -280,8 +281,7 @@ func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	return w.afterRefusal(ctx, hash, payments.InvoiceCanceled, err)
 }
 
-// afterRefusal looks whether the invoice is already where the refused call was
-// to bring it.
+// afterRefusal looks up whether the invoice already is in the wanted state.
 func (w *Wallet) afterRefusal(ctx context.Context, hash payments.Hash, want payments.InvoiceState, refusal error) error {
 	inv, err := w.LookupInvoice(ctx, hash)
 	switch {
@@ -300,7 +300,7 @@ func (w *Wallet) afterRefusal(ctx context.Context, hash payments.Hash, want paym
 	return refusal
 }
 
-// isHold reports whether lnd is without the preimage.
+// isHold reports whether lnd does not have the preimage.
 func isHold(raw *lnrpc.Invoice) bool {
 	return len(raw.RPreimage) == 0 || bytes.Equal(raw.RPreimage, make([]byte, 32))
 }

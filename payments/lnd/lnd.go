@@ -1,13 +1,13 @@
 // Package lnd is a wallet backend on an lnd node, over its gRPC interface
 // (lnrpc, invoicesrpc, routerrpc).
 //
-// What lnd says in a stream is a hint; what it answers to a lookup is the
-// truth. So [Wallet.WatchInvoices] only names hashes to look up, and a payment
-// whose stream ended is unknown until it is tracked again.
+// A message in one of lnd's streams is only a hint; the answer to a lookup is
+// authoritative. So [Wallet.WatchInvoices] only names hashes to look up, and the
+// outcome of a payment whose stream ended is unknown until it is tracked again.
 //
-// The node should run with --store-final-htlc-resolutions: without it, lnd
-// cannot tell whether the money of a settled invoice really arrived (lnd#7463),
-// and [payments.Invoice.Final] is only what the invoice's HTLCs say.
+// The node should run with --store-final-htlc-resolutions: without it, lnd cannot
+// tell whether the money of a settled invoice really arrived (lnd#7463), and
+// [payments.Invoice.Final] depends only on the states of the HTLCs.
 package lnd
 
 import (
@@ -28,37 +28,36 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Config says which node to use. Address, TLSCertFile and MacaroonFile are
-// needed; the rest may be left zero.
+// Config configures a [Wallet]. Address, TLSCertFile and MacaroonFile are required.
 type Config struct {
 	// Address is the node's gRPC endpoint as host:port.
 	Address string
 
-	// TLSCertFile is the path of the node's certificate in PEM: the one
-	// certificate that is trusted.
+	// TLSCertFile is the path of the node's PEM certificate, the only one that is
+	// trusted.
 	TLSCertFile string
 
-	// MacaroonFile is the path of a binary macaroon. One that permits exactly
-	// PermissionURIs of the role is best.
+	// MacaroonFile is the path of a binary macaroon. It should permit exactly the
+	// [PermissionURIs] of the role.
 	MacaroonFile string
 
-	// Network is the chain the node must be on; another ends in
+	// Network is the required chain of the node; another one gives
 	// payments.ErrWrongNetwork. Empty accepts any.
 	Network payments.Network
 
-	// CallTimeout bounds each question to the node. 0 means 30 s.
+	// CallTimeout bounds each call of the node. 0 means 30 s.
 	CallTimeout time.Duration
 
-	// BlockTime is the pessimistic time between blocks by which a held
-	// invoice's remaining blocks become Invoice.SettleBy. 0 means 5 minutes,
-	// half of the average: the 56 blocks that a fresh hold has left are then
-	// 4 h 40 min, in which a chain of average luck makes 28 blocks.
+	// BlockTime is a pessimistic time between blocks, for converting the remaining
+	// blocks of a held invoice to Invoice.SettleBy. 0 means 5 minutes, half of the
+	// average: the 56 remaining blocks of a new hold then give 4 h 40 min, in which
+	// an average chain makes 28 blocks.
 	BlockTime time.Duration
 
 	// SettleMarginBlocks is kept free before lnd's own deadline. 0 means 6.
 	SettleMarginBlocks int
 
-	// Log receives reconnections. Nil discards it.
+	// Log receives reconnections. If it is nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -91,9 +90,9 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// Wallet is a connection to one lnd node. Its methods may be used concurrently.
-// They return errors that errors.Is finds the package payments' sentinels in,
-// mostly as an *Error with a hint for the operator.
+// Wallet is a connection to one lnd node. It is safe for concurrent use. errors.Is
+// matches its errors with those of package payments; most are an *Error with advice
+// for the operator.
 type Wallet struct {
 	cfg      Config
 	conn     *grpc.ClientConn
@@ -105,12 +104,12 @@ type Wallet struct {
 	retryMin, retryMax time.Duration // between reconnections of a stream
 
 	mu   sync.Mutex
-	node payments.Node // guarded by mu; zero until lnd first told
+	node payments.Node // guarded by mu; zero until lnd's first answer
 }
 
-// Open reads the certificate and the macaroon and prepares the connection. It
-// does not reach for the node: the first call does, and a node that is down
-// shows as payments.ErrWalletUnavailable there.
+// Open reads the certificate and the macaroon and prepares the connection. It does
+// not connect: the first call does, and fails with payments.ErrWalletUnavailable if
+// the node is down.
 func Open(cfg Config) (*Wallet, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -127,14 +126,14 @@ func Open(cfg Config) (*Wallet, error) {
 	conn, err := grpc.Dial(cfg.Address,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithPerRPCCredentials(macaroon),
-		// A node that comes back is found soon; the library's own ceiling is
+		// Reconnect soon after a node comes back; the library's default limit is
 		// two minutes.
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 200 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 5 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
-		// A stream on a dead link must end, or no hint would come again. lnd
-		// cuts clients that ping more often than every 5 s.
+		// A stream on a dead link must end, or there would be no more hints. lnd
+		// disconnects clients that ping more often than every 5 s.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 	)
 	if err != nil {
@@ -151,11 +150,11 @@ func Open(cfg Config) (*Wallet, error) {
 	}, nil
 }
 
-// Close ends the connection. Calls under way fail with
+// Close closes the connection. Running calls fail with
 // payments.ErrWalletUnavailable.
 func (w *Wallet) Close() error { return w.conn.Close() }
 
-// Node asks the node who and where it is.
+// Node asks the node for its key and network.
 func (w *Wallet) Node(ctx context.Context) (payments.Node, error) {
 	info, err := call(ctx, w, rpcGetInfo, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
 	if err != nil {
@@ -183,8 +182,8 @@ func (w *Wallet) Node(ctx context.Context) (payments.Node, error) {
 	return node, nil
 }
 
-// knownNode is Node, asked once: every method that moves money goes through it,
-// so that nothing happens on a network that the configuration does not name.
+// knownNode caches Node. Every method that moves money calls it, so that nothing
+// happens on a network that is not configured.
 func (w *Wallet) knownNode(ctx context.Context) (payments.Node, error) {
 	w.mu.Lock()
 	node := w.node
@@ -195,9 +194,9 @@ func (w *Wallet) knownNode(ctx context.Context) (payments.Node, error) {
 	return w.Node(ctx)
 }
 
-// Balance is what the node's channels hold. SpendableMsats includes the
-// channels' reserves, which cannot be spent; ReservedMsats is what payments
-// under way tie up; ReceivedMsats is 0, since lnd keeps no such sum.
+// Balance adds up the balances of the node's channels. SpendableMsats includes the
+// channel reserves, which cannot be spent; ReservedMsats is the amount in payments
+// in flight; ReceivedMsats is 0, since lnd has no such sum.
 func (w *Wallet) Balance(ctx context.Context) (payments.Balance, error) {
 	reply, err := call(ctx, w, rpcChannelBalance, w.ln.ChannelBalance, &lnrpc.ChannelBalanceRequest{})
 	if err != nil {
@@ -209,14 +208,14 @@ func (w *Wallet) Balance(ctx context.Context) (payments.Balance, error) {
 	}, nil
 }
 
-// Receivable is what others can pay in at most, in msats: the peers' side of
-// the channels, reserves included. With 0 nobody can pay this node.
+// Receivable is the most that others can pay to this node, in msats: the peers'
+// side of the channels, including reserves.
 func (w *Wallet) Receivable(ctx context.Context) (int64, error) {
 	reply, err := call(ctx, w, rpcChannelBalance, w.ln.ChannelBalance, &lnrpc.ChannelBalanceRequest{})
 	return clampMsats(reply.GetRemoteBalance().GetMsat()), err
 }
 
-// call is one question with its time limit.
+// call makes one call with a time limit.
 func call[Request, Reply any](
 	ctx context.Context, w *Wallet, rpc string,
 	ask func(context.Context, Request, ...grpc.CallOption) (Reply, error), request Request,
@@ -230,5 +229,5 @@ func call[Request, Reply any](
 	return reply, nil
 }
 
-// clampMsats brings lnd's unsigned amounts into our range.
+// clampMsats converts lnd's unsigned amounts to our range.
 func clampMsats(msats uint64) int64 { return int64(min(msats, payments.MaxMsats)) }

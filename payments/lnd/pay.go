@@ -15,21 +15,21 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// defaultPayTimeout is how long a route is looked for.
+// defaultPayTimeout is how long lnd searches for a route.
 const defaultPayTimeout = time.Minute
 
-// maxParts is how many ways an amount may be split into.
+// maxParts is the most parts into which an amount may be split.
 const maxParts = 16
 
-// maxBlocks is the longest time lock of a route that lnd takes by default
-// (--max-cltv-expiry); it refuses a payment with a higher limit.
+// maxBlocks is the longest time lock of a route that lnd accepts by default
+// (--max-cltv-expiry); it refuses payments with a higher limit.
 const maxBlocks = 2016
 
-// SendPayment makes sure that the payment is begun: it returns nil when the
-// whole amount is on its way, or was. It may be repeated; lnd pays a hash once.
+// SendPayment makes sure that the payment is started: it returns nil when the whole
+// amount is in flight, or was. It may be repeated; lnd pays a hash only once.
 //
-// When lnd was asked and then not heard of, the error is
-// payments.ErrUnknownOutcome. When lnd could not be asked at all it is
+// If lnd was asked and then could not be reached, the error is
+// payments.ErrUnknownOutcome. If lnd could not be asked at all, it is
 // payments.ErrWalletUnavailable, and nothing was sent. ErrNoRoute,
 // ErrInsufficientFunds and the others mean that no money moved.
 func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
@@ -41,8 +41,8 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 		pay.Timeout = defaultPayTimeout
 	}
 
-	// Asking first costs little, and tells a node that is down apart from one
-	// that went away with our payment.
+	// The lookup costs little, and distinguishes a node that is down from one that
+	// failed while sending our payment.
 	known, err := w.track(ctx, inv.PaymentHash)
 	switch {
 	case err == nil && known.Status != lnrpc.Payment_FAILED:
@@ -54,8 +54,8 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	return w.send(ctx, known, pay, inv)
 }
 
-// checkPay refuses what must not be paid, before lnd hears of it. Expiry is
-// left to lnd: a payment under way may be repeated after it.
+// checkPay refuses invalid payments before lnd is asked. lnd checks the expiry: a
+// payment in flight may be repeated after it.
 func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoice, error) {
 	inv, err := bolt11.Decode(pay.BOLT11)
 	if err != nil {
@@ -85,8 +85,8 @@ func (w *Wallet) checkPay(ctx context.Context, pay payments.Pay) (*bolt11.Invoic
 	return inv, nil
 }
 
-// send asks lnd to pay and waits until it has begun. before is the payment as
-// lnd had it, failed, or nil.
+// send asks lnd to pay and waits until the payment has started. before is the
+// failed payment that lnd has for the hash, or nil.
 func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.Pay, inv *bolt11.Invoice) error {
 	hash := inv.PaymentHash
 	limited, cancel := context.WithTimeout(ctx, pay.Timeout+w.cfg.CallTimeout)
@@ -98,8 +98,8 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 		CltvLimit:      int32(min(uint64(inv.MinFinalCLTV)+bolt11.RouteBlocks, maxBlocks)),
 		TimeoutSeconds: int32(min(math.Ceil(pay.Timeout.Seconds()), math.MaxInt32)),
 		MaxParts:       maxParts,
-		// Our going away must not end a payment: its outcome would then hang
-		// on a race.
+		// If we disconnect, the payment must go on, or its outcome would depend on
+		// a race.
 		Cancelable:        false,
 		NoInflightUpdates: false,
 	})
@@ -118,7 +118,7 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 	return nil
 }
 
-// afterSend finds out what became of a payment whose stream ended in sendErr.
+// afterSend looks up a payment whose stream ended with sendErr.
 func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payments.Pay, hash payments.Hash, sendErr error) error {
 	known, err := w.track(ctx, hash)
 	nothingNew := errors.Is(err, payments.ErrNotFound) ||
@@ -126,9 +126,9 @@ func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payme
 
 	switch {
 	case nothingNew && refused(sendErr):
-		return sendErr // lnd said no, and it has no such payment
+		return sendErr // lnd refused, and it has no such payment
 	case err != nil, nothingNew:
-		// The request may still reach lnd after our question.
+		// The request may still reach lnd after our lookup.
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, sendErr)
 	case known.Status == lnrpc.Payment_FAILED:
 		return failed(known, pay)
@@ -136,8 +136,8 @@ func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payme
 	return w.join(ctx, known, pay, hash)
 }
 
-// join waits until a payment that lnd has already is begun, if it pays this
-// invoice. A crash of lnd's can leave one that never begins: that is unknown.
+// join waits until an existing payment has started, if it pays this invoice. After
+// a crash of lnd it may never start; then the outcome is unknown.
 func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pay, hash payments.Hash) error {
 	if !strings.EqualFold(known.PaymentRequest, pay.BOLT11) {
 		return fmt.Errorf("%w: %s is paid by another invoice", payments.ErrAlreadyPaid, hash)
@@ -164,7 +164,7 @@ func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pa
 	return nil
 }
 
-// untilBegun reads a stream until the payment is on its way or over.
+// untilBegun reads a stream until the payment is in flight or has ended.
 func untilBegun(stream interface {
 	Recv() (*lnrpc.Payment, error)
 },
@@ -180,9 +180,9 @@ func untilBegun(stream interface {
 	}
 }
 
-// begun reports whether the whole amount is on its way or there. lnd's status
-// alone does not tell: by default it says IN_FLIGHT also before the first
-// attempt, and of a payment in parts when the first of them is sent.
+// begun reports whether the whole amount is in flight or has arrived. lnd's status
+// does not tell: by default it is IN_FLIGHT before the first attempt too, and for a
+// payment in parts when the first part is sent.
 func begun(p *lnrpc.Payment) bool {
 	if p.Status == lnrpc.Payment_SUCCEEDED {
 		return true
@@ -201,7 +201,7 @@ func begun(p *lnrpc.Payment) bool {
 	return sent > 0 && sent >= p.ValueMsat
 }
 
-// failed says why lnd gave a payment up.
+// failed converts the reason why lnd gave up a payment.
 func failed(p *lnrpc.Payment, pay payments.Pay) error {
 	e := &Error{RPC: rpcSendPayment}
 	switch p.FailureReason {
@@ -218,7 +218,7 @@ func failed(p *lnrpc.Payment, pay payments.Pay) error {
 	return fmt.Errorf("%w: %s", e, reason(p))
 }
 
-// reason says why lnd gave a payment up, and what helps.
+// reason says why lnd gave up a payment, and how to avoid it.
 func reason(p *lnrpc.Payment) string {
 	switch p.FailureReason {
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_TIMEOUT:

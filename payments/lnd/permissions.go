@@ -17,7 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// The RPCs that this package calls, by the names that lnd's permissions use.
+// The RPCs of this package, under the names of lnd's permissions.
 const (
 	rpcGetInfo         = "/lnrpc.Lightning/GetInfo"
 	rpcChannelBalance  = "/lnrpc.Lightning/ChannelBalance"
@@ -34,7 +34,7 @@ const (
 	rpcSendPayment     = "/routerrpc.Router/SendPaymentV2"
 	rpcTrackPayment    = "/routerrpc.Router/TrackPaymentV2"
 
-	// On the chain.
+	// For on-chain payments.
 	rpcNewAddress      = "/lnrpc.Lightning/NewAddress"
 	rpcGetTransactions = "/lnrpc.Lightning/GetTransactions"
 	rpcWalletBalance   = "/lnrpc.Lightning/WalletBalance"
@@ -47,7 +47,7 @@ const (
 	rpcGetTransaction  = "/walletrpc.WalletKit/GetTransaction"
 )
 
-// Role is what a wallet is used for.
+// Role is the purpose of a wallet.
 type Role string
 
 // The roles: a payee makes invoices and cannot spend; a payer pays invoices and
@@ -55,18 +55,18 @@ type Role string
 const (
 	Payee Role = "payee"
 	Payer Role = "payer"
-	// The same on the chain, through lnd's own coins.
+	// The same for on-chain payments, with lnd's own coins.
 	ChainPayee Role = "chain-payee"
 	ChainPayer Role = "chain-payer"
 )
 
-// PermissionURIs lists the RPCs that the role calls, and nothing else. The
-// macaroon for it is baked with
+// PermissionURIs lists exactly the RPCs that the role calls. Bake a macaroon for it
+// with
 //
 //	lncli bakemacaroon --save_to FILE uri:URI uri:URI ...
 //
-// which is narrower than lnd's own invoice.macaroon: that one can also make
-// on-chain addresses and read the on-chain wallet. An unknown role gives nil.
+// It permits less than lnd's own invoice.macaroon, which can also make on-chain
+// addresses and read the on-chain wallet. For an unknown role the result is nil.
 func PermissionURIs(role Role) []string {
 	switch role {
 	case Payee:
@@ -97,11 +97,12 @@ var (
 	}
 )
 
-// CheckPermissions is nil if the macaroon permits all that the role calls.
-// lnd says what a macaroon permits only to one that may ask, so each RPC is called:
-// those that change something with a request that lnd refuses once it has looked at the
-// macaroon. The error is payments.ErrUnauthorized and names all that is missing, or
-// says why lnd could not be asked.
+// CheckPermissions returns nil if the macaroon permits all calls of the role. lnd
+// lists the permissions of a macaroon only to callers with another permission, so
+// each RPC is called; those that change something are called with a request that
+// lnd refuses after it has checked the macaroon. The error is
+// payments.ErrUnauthorized and names all missing permissions, or says why lnd could
+// not be asked.
 func (w *Wallet) CheckPermissions(ctx context.Context, role Role) error {
 	var missing []string
 	for _, uri := range PermissionURIs(role) {
@@ -120,19 +121,20 @@ func (w *Wallet) CheckPermissions(ctx context.Context, role Role) error {
 	return nil
 }
 
-// refusalTime is how long a refusal of a stream may take that is else silent.
+// refusalTime is how long to wait for a refusal on a stream that stays silent
+// otherwise.
 const refusalTime = time.Second
 
-// tooShort is no hash, no preimage, no lease and no transaction, so lnd refuses what is
-// asked about it.
+// tooShort is not a valid hash, preimage, lease or transaction, so lnd refuses
+// requests with it.
 var tooShort = []byte{0}
 
 const (
 	noAddressType = lnrpc.AddressType(-1)
-	aboveTheChain = 1 << 30 // a height that no block has
+	aboveTheChain = 1 << 30 // a height above every block
 )
 
-// probe calls an RPC of a role's so that nothing changes.
+// probe calls an RPC of a role without changing anything.
 func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 	switch uri {
 	case rpcGetInfo:
@@ -155,7 +157,7 @@ func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 		_, err = call(ctx, w, uri, w.invoices.SettleInvoice, &invoicesrpc.SettleInvoiceMsg{Preimage: tooShort})
 	case rpcCancelInvoice:
 		_, err = call(ctx, w, uri, w.invoices.CancelInvoice, &invoicesrpc.CancelInvoiceMsg{PaymentHash: tooShort})
-	case rpcSubscribe: // silent while no invoice changes
+	case rpcSubscribe: // silent unless an invoice changes
 		silent, cancel := context.WithTimeout(ctx, refusalTime)
 		defer cancel()
 		err = first(silent, w, uri, w.ln.SubscribeInvoices, &lnrpc.InvoiceSubscription{})
@@ -175,7 +177,7 @@ func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 	case rpcEstimateFee:
 		_, err = call(ctx, w, uri, w.wallet.EstimateFee, &walletrpc.EstimateFeeRequest{})
 	case rpcFundPsbt:
-		_, err = call(ctx, w, uri, w.wallet.FundPsbt, &walletrpc.FundPsbtRequest{}) // no outputs and no fee rate
+		_, err = call(ctx, w, uri, w.wallet.FundPsbt, &walletrpc.FundPsbtRequest{}) // without outputs and a fee rate
 	case rpcFinalizePsbt:
 		_, err = call(ctx, w, uri, w.wallet.FinalizePsbt, &walletrpc.FinalizePsbtRequest{FundedPsbt: tooShort})
 	case rpcListLeases:
@@ -191,7 +193,7 @@ func (w *Wallet) probe(ctx context.Context, uri string) (err error) {
 	return err
 }
 
-// first reads what a stream says first.
+// first reads the first message of a stream.
 func first[Request, Reply any, Stream interface{ Recv() (Reply, error) }](
 	ctx context.Context, w *Wallet, rpc string,
 	ask func(context.Context, Request, ...grpc.CallOption) (Stream, error), request Request,

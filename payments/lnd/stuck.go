@@ -11,18 +11,18 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// stuckAfter is how old a payment under way must be before it is looked for in
-// the channels: a young one may be between two of them.
+// stuckAfter is the age from which a payment in flight is searched for in the
+// channels; a younger one may be between two of them.
 const stuckAfter = time.Minute
 
-// lostByLND is the warning of a payment that no open channel holds. A channel
-// that is being closed may still hold it, so it is not called failed.
+// lostByLND is the warning for a payment in none of the open channels. A closing
+// channel may still hold it, so it does not count as failed.
 const lostByLND = "lnd reports the payment as in flight, but no open channel holds it: it may never end (docs/use/payments.md says what to do)"
 
-// warning says why a payment under way takes so long, and may never end: killed
-// at the wrong moment, lnd keeps an attempt that it never sent, or a payment without any
-// (lnd#9340). It is "" wherever that cannot be told, such as with a macaroon
-// that does not permit to list the channels.
+// warning says why a payment in flight takes long or may never end: if lnd is
+// killed at the wrong moment, it keeps an attempt that it never sent, or a payment
+// without attempts (lnd#9340). It is "" if the reason is unknown, for example
+// because the macaroon does not permit listing the channels.
 func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.Hash) string {
 	under := raw.Status == lnrpc.Payment_IN_FLIGHT || raw.Status == lnrpc.Payment_INITIATED
 	if !under || time.Since(time.Unix(0, raw.CreationTimeNs)) < stuckAfter {
@@ -50,9 +50,9 @@ func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.
 	return heldUntil(until, away)
 }
 
-// heldUntil says when a payment that channels hold ends at the latest: at its
-// time lock, whatever those on its way do. away is the next node, if that is
-// not there.
+// heldUntil says when a payment held in channels ends at the latest: at its time
+// lock, whatever the nodes on the route do. away is the next node, if it is not
+// connected.
 func heldUntil(height uint32, away string) string {
 	switch {
 	case height == 0:

@@ -11,9 +11,9 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// LookupPayment tells how a payment stands now. payments.ErrNotFound means that
-// lnd never heard of it, which a payment that is just being sent may look like;
-// an answer that did not come is payments.ErrUnknownOutcome.
+// LookupPayment returns the current state of a payment. payments.ErrNotFound means
+// that lnd does not know it, which is also possible for a payment that is just
+// being sent; if no answer came, the error is payments.ErrUnknownOutcome.
 func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	raw, err := w.track(ctx, hash)
 	if err != nil {
@@ -26,9 +26,9 @@ func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payment
 	return p, err
 }
 
-// TrackPayment waits until the payment succeeded or failed. It outlives
-// restarts of lnd. When ctx ends first the error is payments.ErrUnknownOutcome:
-// the payment may still end either way.
+// TrackPayment waits until the payment succeeded or failed, across restarts of lnd.
+// If ctx ends first, the error is payments.ErrUnknownOutcome: the payment may still
+// succeed or fail.
 func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	retry := w.newRetry()
 	for {
@@ -49,7 +49,7 @@ func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 	}
 }
 
-// track reads the current state, which lnd always sends first.
+// track reads the current state, which is always the first message of the stream.
 func (w *Wallet) track(ctx context.Context, hash payments.Hash) (*lnrpc.Payment, error) {
 	limited, cancel := context.WithTimeout(ctx, w.cfg.CallTimeout)
 	defer cancel()
@@ -64,8 +64,8 @@ func (w *Wallet) track(ctx context.Context, hash payments.Hash) (*lnrpc.Payment,
 	return raw, nil
 }
 
-// trackToEnd reads one stream until a terminal state. A stream that ends before
-// has told nothing.
+// trackToEnd reads a stream until a final state. A stream that ends earlier says
+// nothing about the outcome.
 func (w *Wallet) trackToEnd(ctx context.Context, hash payments.Hash) (*lnrpc.Payment, error) {
 	streamCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -86,8 +86,8 @@ func (w *Wallet) trackToEnd(ctx context.Context, hash payments.Hash) (*lnrpc.Pay
 	}
 }
 
-// unknownUnlessAnswered adds ErrUnknownOutcome to an error that is not an answer
-// about the payment or our right to ask.
+// unknownUnlessAnswered adds ErrUnknownOutcome to an error, unless it is an answer
+// about the payment or our permissions.
 func unknownUnlessAnswered(err error) error {
 	if errors.Is(err, payments.ErrNotFound) || errors.Is(err, payments.ErrUnauthorized) || errors.Is(err, payments.ErrUnsupported) {
 		return err
@@ -95,8 +95,8 @@ func unknownUnlessAnswered(err error) error {
 	return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 }
 
-// payment reads lnd's view. A preimage that is not that of the hash is no proof
-// and makes the outcome unknown.
+// payment converts lnd's state of a payment. A preimage that does not match the
+// hash is no proof and makes the outcome unknown.
 func payment(raw *lnrpc.Payment, hash payments.Hash) (payments.Payment, error) {
 	if raw.PaymentHash != hash.String() {
 		return payments.Payment{}, fmt.Errorf("%w: lnd answered with another payment than %s", payments.ErrUnknownOutcome, hash)

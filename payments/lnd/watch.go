@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// maxWatched bounds the streams of single invoices. Invoices beyond it
-	// give no hint when they are paid; the caller's own lookups find them.
+	// maxWatched bounds the streams of single invoices. For further invoices there
+	// are no hints; the caller finds their payments by looking them up.
 	maxWatched = 1024
 
-	// maxPending bounds the open invoices that are named at a connection.
+	// maxPending bounds the open invoices that are listed after connecting.
 	maxPending = 1000
 
-	// steady is how long a connection must last to count as a good one.
+	// steady is how long a connection must last to count as stable.
 	steady = 30 * time.Second
 )
 
-// WatchInvoices calls hint with the hash of each invoice that may have changed:
-// all open ones at first and after a reconnection, later those that lnd tells
-// of. Hints may come late, twice or not at all, so look every open invoice up
-// now and then as well.
+// WatchInvoices calls hint with the hash of each invoice that may have changed: all
+// open ones at first and after a reconnection, later those that lnd reports. Hints
+// may be late, repeated or missing, so open invoices must also be looked up from
+// time to time.
 //
 // hint is called by one goroutine and should return soon. WatchInvoices returns
-// when ctx ends, with its error, or at once when the macaroon does not permit
-// it, with payments.ErrUnauthorized; everything else it sits out.
+// ctx's error when ctx ends, or payments.ErrUnauthorized at once if the macaroon
+// does not permit it. It retries after all other errors.
 func (w *Wallet) WatchInvoices(ctx context.Context, hint func(payments.Hash)) error {
 	watch := invoiceWatch{wallet: w, hint: hint, open: map[payments.Hash]bool{}}
 	retry := w.newRetry()
@@ -58,42 +58,42 @@ func (w *Wallet) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 	}
 }
 
-// invoiceWatch is what outlives a connection.
+// invoiceWatch is the state that outlives a connection.
 type invoiceWatch struct {
 	wallet *Wallet
 	hint   func(payments.Hash)
 
-	// open holds the hold invoices that are not known to have ended. Only the
+	// open has the hold invoices that have not ended as far as we know. Only the
 	// goroutine of WatchInvoices uses it.
 	open map[payments.Hash]bool
 
-	addIndex, settleIndex uint64 // the last ones lnd told
+	addIndex, settleIndex uint64 // the last ones that lnd reported
 }
 
-// signal is what the goroutines of a connection tell the watch.
+// signal is a message from a connection's goroutines to the watch.
 type signal struct {
 	invoice *lnrpc.Invoice // from the stream of all invoices
-	changed payments.Hash  // from the stream of one
-	ended   bool           // that one has changed for the last time
-	err     error          // the connection is over
+	changed payments.Hash  // from the stream of a single invoice
+	ended   bool           // that invoice will not change any more
+	err     error          // the connection has ended
 }
 
-// connection is one set of streams. It ends whole when any of them breaks.
+// connection is one set of streams. It ends when any of them fails.
 type connection struct {
 	*invoiceWatch
 	signals chan signal
 	group   sync.WaitGroup
 }
 
-// connect runs one set of streams until one breaks or ctx ends.
+// connect runs one set of streams until one fails or ctx ends.
 func (v *invoiceWatch) connect(ctx context.Context) error {
 	streams, cancel := context.WithCancel(ctx)
 	c := &connection{invoiceWatch: v, signals: make(chan signal)}
 	defer c.group.Wait()
 	defer cancel()
 
-	// lnd tells of acceptance and cancellation only in the stream of a single
-	// invoice, so each hold invoice gets one.
+	// lnd reports acceptance and cancellation only in the stream of a single
+	// invoice, so each hold invoice has one.
 	for hash := range v.open {
 		c.group.Go(func() { c.follow(streams, hash) })
 	}
@@ -121,9 +121,9 @@ func (v *invoiceWatch) connect(ctx context.Context) error {
 	}
 }
 
-// begin opens the stream of all invoices and names the open ones. lnd replays
-// only after a non-zero index, so the newest index is asked first; what happens
-// before the very first invoice of a node may then be missed.
+// begin opens the stream of all invoices and lists the open ones. lnd replays only
+// after a non-zero index, so the newest index is requested first; changes before
+// the very first invoice of a node may be missed.
 func (c *connection) begin(ctx context.Context) error {
 	w := c.wallet
 	if c.addIndex == 0 {
@@ -162,8 +162,8 @@ func (c *connection) begin(ctx context.Context) error {
 	return nil
 }
 
-// onInvoice handles an invoice from the stream or the list. It gives a hint; for a new
-// hold invoice it opens a stream of its own instead, whose first message is the hint.
+// onInvoice handles an invoice from the stream or the list. It gives a hint, or
+// opens a stream for a new hold invoice, whose first message is the hint.
 func (c *connection) onInvoice(ctx context.Context, invoice *lnrpc.Invoice) {
 	hash, err := invoiceHash(invoice)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *connection) onInvoice(ctx context.Context, invoice *lnrpc.Invoice) {
 	c.hint(hash)
 }
 
-// follow reads the stream of one invoice until it has ended.
+// follow reads the stream of one invoice until the invoice has ended.
 func (c *connection) follow(ctx context.Context, hash payments.Hash) {
 	stream, err := c.wallet.invoices.SubscribeSingleInvoice(ctx, &invoicesrpc.SubscribeSingleInvoiceRequest{RHash: hash[:]})
 	for err == nil {
@@ -202,14 +202,14 @@ func (c *connection) follow(ctx context.Context, hash payments.Hash) {
 	}
 
 	err = c.wallet.fail(ctx, rpcSubscribeSingle, err)
-	if errors.Is(err, payments.ErrNotFound) { // lnd was told to forget canceled invoices
+	if errors.Is(err, payments.ErrNotFound) { // lnd is configured to delete canceled invoices
 		c.send(ctx, signal{changed: hash, ended: true})
 		return
 	}
 	c.send(ctx, signal{err: err})
 }
 
-// send hands a signal over unless the connection is over.
+// send passes on a signal unless the connection has ended.
 func (c *connection) send(ctx context.Context, s signal) bool {
 	select {
 	case c.signals <- s:
@@ -226,12 +226,12 @@ func invoiceHash(invoice *lnrpc.Invoice) (payments.Hash, error) {
 	return payments.Hash(invoice.RHash), nil
 }
 
-// retry is the pause between tries: it doubles, with jitter, up to a ceiling.
+// retry is the pause between attempts: it doubles, with jitter, up to a limit.
 type retry struct{ next, ceiling time.Duration }
 
 func (w *Wallet) newRetry() *retry { return &retry{next: w.retryMin, ceiling: w.retryMax} }
 
-// wait pauses, or returns the context's error when that ends first.
+// wait pauses, or returns ctx's error if that ends first.
 func (r *retry) wait(ctx context.Context) error {
 	pause := r.next/2 + rand.N(r.next/2+1)
 	r.next = min(2*r.next, r.ceiling)
