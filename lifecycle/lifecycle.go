@@ -18,7 +18,7 @@ import (
 
 // Errors of this package.
 var (
-	ErrInvalid = errors.New("no lifecycle event")
+	ErrInvalid = errors.New("not a lifecycle event")
 	ErrKinds   = errors.New("lifecycle kinds")
 )
 
@@ -59,7 +59,7 @@ func (k Kinds) Check() error {
 		case c.kind == 0:
 			continue
 		case c.kind == kinds.Announcement || slices.Contains(seen, c.kind):
-			return fmt.Errorf("%w: %s: %d is another event's kind", ErrKinds, c.name, c.kind)
+			return fmt.Errorf("%w: %s: %d is already the kind of another event", ErrKinds, c.name, c.kind)
 		case !addressable && (c.changes || !regular):
 			return fmt.Errorf("%w: %s: %d must be from 30000 to 39999%s", ErrKinds, c.name, c.kind,
 				map[bool]string{true: "", false: ", or from 1000 to 9999 and not of the market"}[c.changes])
@@ -70,9 +70,9 @@ func (k Kinds) Check() error {
 
 	switch {
 	case k.TickResult != 0 && k.TickRequest == 0:
-		return fmt.Errorf("%w: tick_result: names a tick_request, which has no kind", ErrKinds)
+		return fmt.Errorf("%w: tick_result refers to tick_request, which has no kind", ErrKinds)
 	case k.TrajectoryEvent != 0 && k.TrajectorySession == 0:
-		return fmt.Errorf("%w: trajectory_event: is a line of a trajectory_session, which has no kind", ErrKinds)
+		return fmt.Errorf("%w: trajectory_event refers to trajectory_session, which has no kind", ErrKinds)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (b behaviour) run(t *testing.T, pair Pair) {
 	defer cancel()
 
 	if pair.PrepayOnly && b.holds {
-		t.Log("nothing is held by these wallets")
+		t.Log("these wallets cannot hold payments")
 		return
 	}
 	b.check(&bench{T: t, Pair: pair, ctx: ctx})
@@ -84,24 +84,24 @@ func (b behaviour) run(t *testing.T, pair Pair) {
 
 var behaviours = [...]behaviour{
 	{"node", node, false},
-	{"an invoice says what was asked", invoiceSays, false},
-	{"an invoice that makes no sense is refused", invoiceRefused, false},
-	{"creating is repeatable", createAgain, false},
+	{"an invoice matches the request", invoiceSays, false},
+	{"an invalid invoice is refused", invoiceRefused, false},
+	{"creating is idempotent", createAgain, false},
 	{"prepay is settled by paying", prepay, false},
 	{"hold is held and settled", holdSettle, true},
-	{"hold is held and canceled, the payer whole", holdCancel, true},
-	{"settling and canceling are repeatable", repeatable, true},
+	{"hold is held and canceled, and the payer gets everything back", holdCancel, true},
+	{"settling and canceling are idempotent", repeatable, true},
 	{"an open invoice is canceled and cannot be paid", cancelOpen, true},
-	{"what is canceled cannot be settled, nor the reverse", noWayBack, true},
+	{"a canceled invoice cannot be settled, nor a settled one canceled", noWayBack, true},
 	{"an unpaid invoice cannot be settled", settleUnpaid, true},
 	{"an invoice expires unpaid", expiry, false},
-	{"what is unknown is not found", unknown, false},
+	{"unknown hashes are not found", unknown, false},
 	{"a payment is made once", payOnce, true},
-	{"a payment that must not be made is not begun", payRefused, false},
+	{"an invalid payment is not started", payRefused, false},
 	{"insufficient funds move nothing", insufficient, false},
 	{"a fee over the limit moves nothing", feeLimit, false},
 	{"tracking waits for the end", trackWaits, true},
-	{"tracking tells the past", trackPast, true},
+	{"tracking reports a payment that has ended", trackPast, true},
 	{"watching gives hints", watch, false},
 }
 

@@ -27,9 +27,9 @@ var (
 	// ErrService: the service behind the address answers with nothing usable.
 	ErrService = errors.New("the service of the Lightning address")
 	// ErrAmount: the service takes other amounts than the one asked for.
-	ErrAmount = errors.New("the service of the Lightning address takes other amounts")
+	ErrAmount = errors.New("the service of the Lightning address does not accept this amount")
 	// ErrInvoice: the invoice is not what was asked for.
-	ErrInvoice = errors.New("the invoice of the Lightning address is not what was asked for")
+	ErrInvoice = errors.New("the invoice of the Lightning address differs from the request")
 )
 
 const (

@@ -108,7 +108,7 @@ func (c *Client) Status() []relay.Status { return c.pool.Status() }
 // are those of this package.
 func (c *Client) Sign(ctx context.Context, ev *nostr.Event) error {
 	if !slices.Contains(c.session.Kinds, ev.Kind) {
-		return fmt.Errorf("sign kind %d: %w; connect it anew with that kind", ev.Kind, ErrKind)
+		return fmt.Errorf("sign kind %d: %w; connect it again with that kind", ev.Kind, ErrKind)
 	}
 	want := *ev
 	want.PubKey = c.session.User
@@ -183,7 +183,7 @@ func (c *Client) introduce(ctx context.Context, at Address) (user string, err er
 		return "", err
 	}
 	if said != "ack" && (at.secret == "" || said != at.secret) {
-		return "", fmt.Errorf("%w: it neither says ack nor the secret", ErrAnswer)
+		return "", fmt.Errorf("%w: it is neither ack nor the secret", ErrAnswer)
 	}
 	if user, err = c.ask(ctx, methodPublicKey); err != nil {
 		return "", err

@@ -58,7 +58,7 @@ func (c *Client) onAnswer(ctx context.Context, ev nostr.Event) {
 
 	switch {
 	case !ok:
-		c.cfg.Log.Debug("an answer to no open question", "event", ev.ID)
+		c.cfg.Log.Debug("an answer without an open request", "event", ev.ID)
 	case a.isPage():
 		c.cfg.Approve(printable(a.Error, maxPage))
 	default:
@@ -85,7 +85,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 	case <-c.ended:
 		return "", ErrClosed
 	case <-ctx.Done():
-		return "", fmt.Errorf("%w: none of its relays serves us", ErrAway)
+		return "", fmt.Errorf("%w: none of its relays is available", ErrAway)
 	}
 
 	id, answers := c.expect()
@@ -115,7 +115,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 		}
 		return a.Result, nil
 	case err := <-unsent:
-		return "", fmt.Errorf("%w: no relay took the question: %w", ErrAway, err)
+		return "", fmt.Errorf("%w: no relay accepted the request: %w", ErrAway, err)
 	case <-c.ended:
 		return "", ErrClosed
 	case <-ctx.Done():

@@ -12,7 +12,7 @@ var (
 	// its took the question. Asking again is harmless.
 	ErrAway = errors.New("the remote signer is away")
 	// ErrAnswer is returned for an answer that makes no sense.
-	ErrAnswer = errors.New("the remote signer's answer makes no sense")
+	ErrAnswer = errors.New("the remote signer's answer is malformed")
 	// ErrWrongKey says that it signs with another key than it did when it was
 	// connected.
 	ErrWrongKey = errors.New("the remote signer answers with another key")
@@ -21,7 +21,7 @@ var (
 	ErrOtherEvent = errors.New("the remote signer signed another event")
 	// ErrKind is returned, without asking, for an event of a kind for which no
 	// permission was requested when the signer was connected.
-	ErrKind = errors.New("not among the kinds that the remote signer was asked for")
+	ErrKind = errors.New("this kind was not requested when the remote signer was connected")
 	// ErrTooLarge is returned for what does not fit into a question.
 	ErrTooLarge = errors.New("too large for a remote signer")
 	// ErrURI is returned for an address that is not bunker://KEY?relay=URL.
