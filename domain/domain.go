@@ -1,11 +1,11 @@
-// Package domain keeps signed documents apart. A signature says who wrote an
-// event and not what the event is: its kind can be configured, and its content
-// may be somebody else's words. So every event that this program signs as a
-// document has exactly one tag ["domain", "lightwork/<document>/v1"], and whoever
-// reads it as that document demands the tag.
+// Package domain prevents confusion between signed documents. A signature proves
+// the author of an event but not its meaning: the kind can be configured, and the
+// content may be another author's text. Therefore every event that this program
+// signs as a document has exactly one tag ["domain", "lightwork/<document>/v1"],
+// and readers of the document require the tag.
 //
-// Events that other standards define down to their kind have none: a profile
-// (kind 0), a relay list (10002), a login to a relay (22242) or a blob server
+// Events that other standards define including their kind have no domain: profiles
+// (kind 0), relay lists (10002), logins to a relay (22242) or a blob server
 // (24242), and gift wraps.
 package domain
 
@@ -15,14 +15,14 @@ import (
 	"strconv"
 )
 
-// A Domain names what a signed event is.
+// Domain names the kind of document in a signed event.
 type Domain string
 
-// The domains. docs/protocol/protocol.md lists the kind of each and who reads it.
+// The domains. docs/protocol/protocol.md lists the kind and the readers of each.
 const (
 	Request      Domain = "lightwork/request/v1"
 	Quote        Domain = "lightwork/quote/v1"    // feedback whose content is a quote
-	Reveal       Domain = "lightwork/reveal/v1"   // feedback that opens a commit
+	Reveal       Domain = "lightwork/reveal/v1"   // feedback that reveals a commitment
 	Feedback     Domain = "lightwork/feedback/v1" // every other feedback
 	Acceptance   Domain = "lightwork/acceptance/v1"
 	Result       Domain = "lightwork/result/v1"
@@ -36,8 +36,8 @@ const (
 	Pointer      Domain = "lightwork/receipt_pointer/v1"
 	Wallet       Domain = "lightwork/wallet/v1"
 
-	// Encrypted is of an event that hides another document, which has its own
-	// domain inside.
+	// Encrypted marks an event that contains another document in encrypted form,
+	// which has its own domain.
 	Encrypted Domain = "lightwork/encrypted/v1"
 
 	AgentProfile      Domain = "lightwork/agent_profile/v1"
@@ -56,17 +56,17 @@ func All() []Domain {
 	}
 }
 
-// TagName is the name of the tag that holds the domain.
+// TagName is the name of the tag with the domain.
 const TagName = "domain"
 
-// Error says that an event is not the document that it is read as.
+// Error means that an event is not the expected document.
 var Error = errors.New("not the document that is wanted")
 
-// Tag is the tag of the domain.
+// Tag returns the tag for the domain.
 func (d Domain) Tag() []string { return []string{TagName, string(d)} }
 
-// Of is the domain that an event's tags name, "" if they name none. A tag of
-// another form, and more than one, wrap Error.
+// Of returns the domain named by an event's tags, "" if there is none. A malformed
+// or repeated tag gives an error that wraps Error.
 func Of[T ~[]string](tags []T) (Domain, error) {
 	var found Domain
 	for _, tag := range tags {
@@ -99,8 +99,8 @@ func Demand[T ~[]string](d Domain, tags []T) error {
 	return nil
 }
 
-// Allow is Demand for documents that programs without domains write too: tags
-// that name none pass, and those that name another do not.
+// Allow is like Demand, but accepts tags without a domain, for documents that
+// programs without domains write too.
 func Allow[T ~[]string](d Domain, tags []T) error {
 	if found, err := Of(tags); err != nil || found == "" {
 		return err
@@ -108,7 +108,7 @@ func Allow[T ~[]string](d Domain, tags []T) error {
 	return Demand(d, tags)
 }
 
-// shown makes text from outside short and printable.
+// shown shortens untrusted text and makes it printable.
 func shown(s string) string {
 	const most = 64
 	if len(s) > most {

@@ -13,7 +13,7 @@ const (
 	unixMax = 1 << 40
 )
 
-// AgentProfile says who an agent is and what it can do.
+// AgentProfile describes an agent and its capabilities.
 type AgentProfile struct {
 	Name         string   `json:"name"`
 	About        string   `json:"about"`
@@ -44,12 +44,12 @@ func (p AgentProfile) check() error {
 	)
 }
 
-// AgentState is whether an agent is available.
+// AgentState says whether an agent is available.
 type AgentState struct {
 	Version int    `json:"state_version"` // 1
 	Status  string `json:"status"`        // available or paused
-	Slots   int64  `json:"slots"`         // jobs that it runs at once
-	Ticks   int64  `json:"tick_count"`    // jobs that it has done
+	Slots   int64  `json:"slots"`         // number of concurrent jobs
+	Ticks   int64  `json:"tick_count"`    // number of finished jobs
 	At      int64  `json:"at"`            // unix seconds
 }
 
@@ -64,12 +64,12 @@ func (s AgentState) check() error {
 	)
 }
 
-// TickRequest says that a run begins.
+// TickRequest announces the start of a run.
 type TickRequest struct {
 	Job     string `json:"job"`     // id of the request event
 	Run     int64  `json:"run"`     // from 1
 	Runner  string `json:"runner"`  // x-only hex
-	Trigger string `json:"trigger"` // job: somebody ordered it
+	Trigger string `json:"trigger"` // job: the run was ordered
 }
 
 func (r TickRequest) d() string             { return fmt.Sprintf("%s:%d", r.Job, r.Run) }
@@ -83,7 +83,7 @@ func (r TickRequest) check() error {
 	return firstOf(hexID("job", r.Job), between("run", r.Run, 1, 1<<20), hexID("runner", r.Runner), oneOf("trigger", r.Trigger, "job"))
 }
 
-// TickResult says how a run ended.
+// TickResult reports the end of a run.
 type TickResult struct {
 	Actions    int64  `json:"actions"` // calls of tools
 	DurationMs int64  `json:"duration_ms"`
@@ -106,15 +106,15 @@ func (r TickResult) check() error {
 	)
 }
 
-// TrajectorySession is the head of a published trajectory.
+// TrajectorySession describes a published trajectory.
 type TrajectorySession struct {
 	SessionID string `json:"session_id"`
 	Job       string `json:"job"`        // id of the request event
 	StartedAt int64  `json:"started_at"` // unix seconds
 	EndedAt   int64  `json:"ended_at"`
 	Events    int64  `json:"total_events"`
-	// TrajectoryHash and Redacted are those of the result: of the lines with and
-	// without params and payload.
+	// TrajectoryHash and Redacted are the hashes in the result: of the lines with
+	// and without params and payload.
 	TrajectoryHash hashing.Digest `json:"trajectory_hash"`
 	Redacted       hashing.Digest `json:"redacted_trajectory_hash"`
 	Visibility     string         `json:"visibility"` // public, or private: encrypted to the buyer
@@ -139,7 +139,7 @@ type TrajectoryEvent struct {
 	SessionID string `json:"session_id"`
 	Seq       int64  `json:"seq"`  // from 1
 	Step      string `json:"step"` // the line's event, as ToolCall
-	// Line is the line of REPLAY.jsonl, perhaps without params and payload.
+	// Line is the line of REPLAY.jsonl, possibly without params and payload.
 	Line json.RawMessage `json:"line"`
 }
 

@@ -1,7 +1,8 @@
-// Package lifecycle has typed forms of the agent lifecycle events that NIP-SA
-// proposes (OA-1.4). They have no kind numbers yet: whoever uses them chooses
-// some, and without a choice none is published. A form is a JSON document in
-// canonical form, and tags by which relays find it; the tags say nothing that
+// Package lifecycle defines typed forms of the agent lifecycle events that NIP-SA
+// proposes (OA-1.4). They have no standard kind numbers yet: the user chooses them,
+// and events without one are not published. A form is a JSON document in canonical
+// form, with tags by which relays find it; the tags only repeat values of the
+// document.
 // the document does not.
 package lifecycle
 
@@ -25,7 +26,8 @@ var (
 // maxDocument bounds a document, in bytes.
 const maxDocument = 64 << 10
 
-// Kinds are the numbers that the events have; 0 means that it is not published.
+// Kinds are the kind numbers of the events; 0 means that the event is not
+// published.
 type Kinds struct {
 	AgentProfile      int
 	AgentState        int
@@ -35,10 +37,10 @@ type Kinds struct {
 	TrajectoryEvent   int
 }
 
-// Check refuses kinds that would replace what they must not: every form has a d
-// tag of its own, so an addressable kind (30000 to 39999) serves all of them, a
-// regular one those that never change. It refuses, too, what would be about an
-// event that nobody publishes.
+// Check refuses unsuitable kinds. Every form has its own d tag, so all forms may
+// have an addressable kind (30000 to 39999); those that never change may also have
+// a regular kind. Check also refuses a form that refers to another event that is
+// not published.
 func (k Kinds) Check() error {
 	var seen []int
 	for _, c := range []struct {
@@ -54,7 +56,7 @@ func (k Kinds) Check() error {
 		{"trajectory_event", k.TrajectoryEvent, false},
 	} {
 		addressable := c.kind >= 30000 && c.kind < 40000
-		regular := c.kind >= 1000 && c.kind < 10000 && (c.kind < 5000 || c.kind > 7999) // those are the market's
+		regular := c.kind >= 1000 && c.kind < 10000 && (c.kind < 5000 || c.kind > 7999) // except the kinds of the market
 		switch {
 		case c.kind == 0:
 			continue
@@ -79,15 +81,15 @@ func (k Kinds) Check() error {
 
 // Document is one of the six forms.
 type Document interface {
-	// d is what replaces what: two documents of the same d are one address.
+	// d is the d tag: documents with the same d replace each other.
 	d() string
 	domain() domain.Domain
-	// tags are those by which relays find it, besides d.
+	// tags are the further tags by which relays find the document.
 	tags() [][]string
 	check() error
 }
 
-// Encode checks a document and makes tags and content of its event. Errors wrap
+// Encode checks a document and returns tags and content of its event. Errors wrap
 // ErrInvalid.
 func Encode(doc Document) (tags [][]string, content string, err error) {
 	if err := doc.check(); err != nil {
@@ -103,17 +105,17 @@ func Encode(doc Document) (tags [][]string, content string, err error) {
 	return append([][]string{{"d", doc.d()}, doc.domain().Tag()}, doc.tags()...), string(raw), nil
 }
 
-// Address is the d tag of a document's event, which stays in the clear where the
-// document is encrypted, as DomainOf does.
+// Address returns the d tag of a document's event, which is not encrypted even if
+// the document is.
 func Address(doc Document) string { return doc.d() }
 
-// DomainOf is the domain of a document's event.
+// DomainOf returns the domain of a document's event.
 func DomainOf(doc Document) domain.Domain { return doc.domain() }
 
-// Parse reads the document of an event strictly into doc, a pointer to one of
-// the forms: no unknown field, and every tag of the form says what it says.
-// Further tags are allowed. The event's signature is not looked at. Errors wrap
-// ErrInvalid.
+// Parse parses the document of an event strictly into doc, a pointer to one of the
+// forms: unknown fields are refused, and every tag of the form must match the
+// document. Further tags are allowed. The event's signature is not checked. Errors
+// wrap ErrInvalid.
 func Parse(tags [][]string, content string, doc Document) error {
 	if len(content) > maxDocument {
 		return fmt.Errorf("%w: of more than %d bytes", ErrInvalid, maxDocument)
@@ -147,7 +149,7 @@ func Parse(tags [][]string, content string, doc Document) error {
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-// firstOf returns the first complaint.
+// firstOf returns the first error.
 func firstOf(checks ...error) error {
 	for _, err := range checks {
 		if err != nil {

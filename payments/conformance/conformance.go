@@ -1,6 +1,6 @@
-// Package conformance states in tests what every wallet backend promises (see
-// package payments). A backend's own test calls Run with two wallets that can
-// pay each other.
+// Package conformance tests the promises of every wallet backend (see package
+// payments). The test of a backend calls Run with two wallets that can pay each
+// other.
 package conformance
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// Pair is two wallets and what is particular about them.
+// Pair is two wallets with their properties.
 type Pair struct {
 	Payee, Payer payments.Wallet
-	// AmountMsats of the payments made; 0 means 200 000. Payer must be able to
+	// AmountMsats is the amount of payments; 0 means 200 000. Payer must be able to
 	// spend 100 times as much.
 	AmountMsats int64
-	// FeeMsats is the least that a payment costs beside its amount. 0: nothing
-	// can be refused for its fee, so that is not tried.
+	// FeeMsats is the lowest fee of a payment. With 0, the tests of fee limits are
+	// skipped.
 	FeeMsats int64
 	// Timeout bounds each behaviour; 0 means two minutes.
 	Timeout time.Duration
-	// PrepayOnly: the wallets hold nothing and prove no payment by a preimage, and
-	// a payment once begun cannot fail. What is about that is left out.
+	// PrepayOnly: the wallets cannot hold payments or prove them with a preimage,
+	// and a started payment cannot fail. The tests of these are skipped.
 	PrepayOnly bool
 }
 
-// holds are the kinds of invoice that the wallets have.
+// holds are the kinds of invoices that the wallets support.
 func (p Pair) holds() []bool {
 	if p.PrepayOnly {
 		return []bool{false}
@@ -39,18 +39,18 @@ func (p Pair) holds() []bool {
 	return []bool{false, true}
 }
 
-// Run checks every behaviour. newPair is called once for each and may return
-// the same wallets again: behaviours leave nothing open or held.
+// Run tests every behaviour. newPair is called once for each and may return the
+// same wallets again: behaviours leave nothing open or held.
 func Run(t *testing.T, newPair func(t *testing.T) Pair) {
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) { b.run(t, newPair(t)) })
 	}
 }
 
-// RunInBubbles is Run for wallets that live in this process and wait for
-// nothing outside: each behaviour has a bubble of synctest, whose clock goes on
-// when all wait. So no lock ends too early because the machine is busy. newPair
-// makes new wallets each time, which end with its t.
+// RunInBubbles is Run for wallets that live in this process and wait for nothing
+// outside. Each behaviour runs in a synctest bubble, whose clock advances when all
+// goroutines wait, so a busy machine does not end locks too early. newPair must
+// make new wallets each time, which end with its t.
 func RunInBubbles(t *testing.T, newPair func(t *testing.T) Pair) {
 	for _, b := range behaviours {
 		t.Run(b.name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func RunInBubbles(t *testing.T, newPair func(t *testing.T) Pair) {
 type behaviour struct {
 	name  string
 	check func(b *bench)
-	holds bool // it needs payments that are held, or fail
+	holds bool // it needs payments that are held or fail
 }
 
 func (b behaviour) run(t *testing.T, pair Pair) {

@@ -20,20 +20,20 @@ const (
 	maxBTC     = 21_000_000
 )
 
-// URI is an address of the chain and what it is to be paid: BIP 21 with nothing else in it.
+// URI is an on-chain address with an amount: BIP 21 without other parameters.
 type URI struct {
 	To      bolt11.Fallback
 	Address string // in lower case
 	Sats    int64  // 0: not said
 }
 
-// isURI reports whether a text claims to be such a URI.
+// isURI reports whether a text starts like such a URI.
 func isURI(text string) bool {
 	return len(text) >= len(scheme) && strings.EqualFold(text[:len(scheme)], scheme)
 }
 
-// ParseURI reads a URI, or an address alone, of a network whose money moves in
-// transactions (payments.Network.OnChain or what it is of).
+// ParseURI parses a URI, or an address alone, of a network with on-chain
+// transactions (payments.Network.OnChain or the network below it).
 func ParseURI(text string, network payments.Network) (URI, error) {
 	if of, ok := network.Chain(); ok {
 		network = of
@@ -59,7 +59,7 @@ func ParseURI(text string, network payments.Network) (URI, error) {
 	return u, err
 }
 
-// Sats is the amount of a URI, whose address is of any network; 0 if it says none.
+// Sats returns the amount of a URI for any network; 0 if it has none.
 func Sats(text string) int64 {
 	_, amount, has := strings.Cut(text, amountIs)
 	if sats, err := parseBTC(amount); has && err == nil && isURI(text) {
@@ -68,7 +68,7 @@ func Sats(text string) int64 {
 	return 0
 }
 
-// parseBTC reads decimal bitcoin with up to eight places.
+// parseBTC parses decimal bitcoin with up to eight places.
 func parseBTC(text string) (sats int64, err error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	digits := whole + fraction + strings.Repeat("0", max(0, 8-len(fraction)))

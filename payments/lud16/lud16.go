@@ -1,10 +1,10 @@
-// Package lud16 asks a Lightning address (LUD-16, "name@host") for an invoice,
-// by the pay request of LUD-06.
+// Package lud16 requests invoices from Lightning addresses (LUD-16, "name@host")
+// with the pay request of LUD-06.
 //
-// Address, host and answers are a stranger's. So nothing is followed but https,
-// no redirect is, every answer is bounded, and the invoice is believed in
-// nothing that it does not say itself. Which hosts may be reached at all is the
-// business of the [Config.Client]: it must refuse addresses that are not public.
+// Address, host and answers are untrusted. So only https is used, redirects are not
+// followed, every answer is bounded, and only the signed invoice itself is relied
+// on. The [Config.Client] restricts the reachable hosts: it must refuse addresses
+// that are not public.
 package lud16
 
 import (
@@ -24,33 +24,34 @@ import (
 )
 
 var (
-	// ErrService: the service behind the address answers with nothing usable.
+	// ErrService: the address's service did not give a usable answer.
 	ErrService = errors.New("the service of the Lightning address")
-	// ErrAmount: the service takes other amounts than the one asked for.
+	// ErrAmount: the service does not accept the requested amount.
 	ErrAmount = errors.New("the service of the Lightning address does not accept this amount")
-	// ErrInvoice: the invoice is not what was asked for.
+	// ErrInvoice: the invoice differs from the request.
 	ErrInvoice = errors.New("the invoice of the Lightning address differs from the request")
 )
 
 const (
-	// maxAnswer holds a pay request with a picture in its metadata, in bytes.
+	// maxAnswer allows a pay request with a picture in its metadata, in bytes.
 	maxAnswer      = 256 << 10
 	defaultTimeout = 15 * time.Second
 )
 
-// Config says how to ask.
+// Config configures a [Resolver].
 type Config struct {
-	// Client makes the requests. It follows no redirects and reaches public
-	// addresses only.
+	// Client makes the requests. It must reach public addresses only; its redirects
+	// are disabled here.
 	Client *http.Client
-	// Timeout bounds both questions together; 0 means 15 s.
+	// Timeout bounds both requests together; 0 means 15 s.
 	Timeout time.Duration
 }
 
-// Resolver asks Lightning addresses for invoices. It may be used concurrently.
+// Resolver requests invoices from Lightning addresses. It is safe for concurrent
+// use.
 type Resolver struct{ cfg Config }
 
-// New makes a resolver.
+// New returns a resolver.
 func New(cfg Config) *Resolver {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = defaultTimeout
@@ -58,7 +59,7 @@ func New(cfg Config) *Resolver {
 	return &Resolver{cfg: cfg}
 }
 
-// payRequest is the answer to the first question, invoice that to the second.
+// payRequest is the first answer, invoice the second.
 type payRequest struct {
 	Tag      string `json:"tag"`
 	Callback string `json:"callback"`
@@ -78,7 +79,7 @@ type refusal struct {
 	Reason string `json:"reason"`
 }
 
-// Invoice asks address for a BOLT 11 invoice of exactly msats. Its errors wrap
+// Invoice requests a BOLT 11 invoice of exactly msats. Its errors wrap
 // payments.ErrAddress, ErrService, ErrAmount or ErrInvoice; nothing was paid.
 func (r *Resolver) Invoice(ctx context.Context, address string, msats int64) (string, error) {
 	if err := payments.CheckMsats(msats); err != nil {
@@ -110,7 +111,7 @@ func (r *Resolver) Invoice(ctx context.Context, address string, msats int64) (st
 	return got.PR, nil
 }
 
-// firstURL is where LUD-16 puts the pay request of an address.
+// firstURL returns the URL of an address's pay request (LUD-16).
 func firstURL(address string) (*url.URL, error) {
 	name, host, err := payments.ParseAddress(address)
 	if err != nil {
@@ -119,7 +120,7 @@ func firstURL(address string) (*url.URL, error) {
 	return &url.URL{Scheme: "https", Host: host, Path: "/.well-known/lnurlp/" + name}, nil
 }
 
-// callback is the second question, with the amount.
+// callback returns the URL of the second request, with the amount.
 func (p payRequest) callback(msats int64) (*url.URL, error) {
 	switch {
 	case p.Tag != "payRequest":
@@ -138,8 +139,8 @@ func (p payRequest) callback(msats int64) (*url.URL, error) {
 	return u, nil
 }
 
-// checkInvoice holds the invoice against what was asked. LUD-06 lets its
-// description hash be that of the metadata; one that has a text instead is taken.
+// checkInvoice compares the invoice with the request. In LUD-06 the description
+// hash is that of the metadata; an invoice with a description instead is accepted.
 func checkInvoice(pr, metadata string, msats int64) error {
 	inv, err := bolt11.Decode(pr)
 	switch {
@@ -153,7 +154,7 @@ func checkInvoice(pr, metadata string, msats int64) error {
 	return nil
 }
 
-// get reads one answer.
+// get sends a request and decodes the answer.
 func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package bunker is the client side of NIP-46: events are signed by a key that
-// lives elsewhere, and is reached over relays.
+// Package bunker is the client side of NIP-46: a remote signer, reached over
+// relays, holds the key and signs events.
 //
-// The signer is not trusted further than it must be. Its answers are bounded
-// and parsed strictly, what it signed is held against what it was asked to
-// sign and against the key it had when it was connected, and a signer that is
-// slow or silent costs the caller a timeout and nobody else anything.
+// The signer is trusted as little as possible. Its answers are bounded and parsed
+// strictly, signed events are compared with the requested ones and with the key
+// that the signer had when it was connected, and a slow or silent signer costs only
+// the caller a timeout.
 package bunker
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// kindRPC is the kind of questions and answers; relays do not store it.
+// kindRPC is the kind of requests and answers; relays do not store it.
 const kindRPC = 24133
 
-// The methods of NIP-46 that are used.
+// The supported methods of NIP-46.
 const (
 	methodConnect   = "connect"
 	methodPublicKey = "get_public_key"
@@ -38,33 +38,34 @@ const (
 	methodDecrypt04 = "nip04_decrypt"
 )
 
-// Config is what a client may have beside its session.
+// Config has the options of a client besides its session.
 type Config struct {
-	Log     *slog.Logger  // nil discards
+	Log     *slog.Logger  // nil: nothing is logged
 	Timeout time.Duration // for one answer; 30 s
-	// Approve is told the page on which the signer's owner has to agree before
-	// an answer comes, already printable; nil logs it. It must not block.
+	// Approve is called with the page on which the signer's owner must agree before
+	// the signer answers. The text is printable. If Approve is nil, it is logged.
+	// It must not block.
 	Approve func(page string)
 }
 
-// Client asks one signer. Its methods may be called from many goroutines, also
-// before Serve runs: they then wait for it.
+// Client sends requests to one signer. Its methods are safe for concurrent use;
+// before Serve runs, they wait for it.
 type Client struct {
 	session Session
 	cfg     Config
 	pool    *relay.Pool
-	ready   chan struct{} // closed once answers can be heard
+	ready   chan struct{} // closed once answers can be received
 	ended   chan struct{} // closed when Serve has returned
-	garbage atomic.Int64  // answers that could not be read
+	garbage atomic.Int64  // count of unreadable answers
 
 	mu      sync.Mutex
 	lastID  uint64
-	pending map[string]chan answer // by the question's id; capacity 1
+	pending map[string]chan answer // by the id of the request; capacity 1
 }
 
 var _ relay.Signer = (*Client)(nil)
 
-// New makes a client of the session. Serve connects it.
+// New returns a client for the session. Serve connects it.
 func New(s Session, cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -88,7 +89,8 @@ func New(s Session, cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Serve keeps the signer's relays connected until ctx ends. It is called once.
+// Serve keeps the signer's relays connected until ctx ends. It must be called only
+// once.
 func (c *Client) Serve(ctx context.Context) error {
 	defer close(c.ended)
 	g, ctx := errgroup.WithContext(ctx)
@@ -97,15 +99,15 @@ func (c *Client) Serve(ctx context.Context) error {
 	return g.Wait()
 }
 
-// PublicKey is the key that the signer signs with, hex. It is known without
-// asking, so a node can start while its signer is away.
+// PublicKey is the signer's signing key, in hex. It is part of the session, so that
+// a node can start while its signer is unreachable.
 func (c *Client) PublicKey() string { return c.session.User }
 
 // Status describes the signer's relays.
 func (c *Client) Status() []relay.Status { return c.pool.Status() }
 
-// Sign has the event signed: exactly this one, by exactly our key. The errors
-// are those of this package.
+// Sign has the signer sign exactly this event with exactly our key. The errors are
+// those of this package.
 func (c *Client) Sign(ctx context.Context, ev *nostr.Event) error {
 	if !slices.Contains(c.session.Kinds, ev.Kind) {
 		return fmt.Errorf("sign kind %d: %w; connect it again with that kind", ev.Kind, ErrKind)
@@ -133,28 +135,28 @@ func (c *Client) Sign(ctx context.Context, ev *nostr.Event) error {
 	return nil
 }
 
-// NIP44Encrypt has a text sealed for the peer (hex).
+// NIP44Encrypt has a text encrypted for the peer (hex).
 func (c *Client) NIP44Encrypt(ctx context.Context, peer, text string) (string, error) {
 	return c.ask(ctx, methodEncrypt, peer, text)
 }
 
-// NIP44Decrypt has opened what the peer sealed for our key.
+// NIP44Decrypt has a text decrypted that the peer encrypted for our key.
 func (c *Client) NIP44Decrypt(ctx context.Context, peer, sealed string) (string, error) {
 	return c.ask(ctx, methodDecrypt, peer, sealed)
 }
 
-// NIP04Encrypt hides a text for the peer, weakly, as old programs do.
+// NIP04Encrypt has a text encrypted in the old, weak scheme.
 func (c *Client) NIP04Encrypt(ctx context.Context, peer, text string) (string, error) {
 	return c.ask(ctx, methodEncrypt04, peer, text)
 }
 
-// NIP04Decrypt opens what an old program hid for our key.
+// NIP04Decrypt has a text decrypted in the old, weak scheme.
 func (c *Client) NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error) {
 	return c.ask(ctx, methodDecrypt04, peer, hidden)
 }
 
-// Connect introduces us to the signer at an address, asks it for permission to
-// have these kinds signed, and pins the key that it will sign with.
+// Connect connects to the signer at an address, requests permission to have these
+// kinds signed, and pins the key that it will sign with.
 func Connect(ctx context.Context, at Address, kinds []int, cfg Config) (Session, error) {
 	client, err := relay.GenerateKey()
 	if err != nil {
@@ -170,7 +172,7 @@ func Connect(ctx context.Context, at Address, kinds []int, cfg Config) (Session,
 	g.Go(func() error { return c.Serve(serve) })
 	s.User, err = c.introduce(ctx, at)
 	stop()
-	_ = g.Wait() // ended because it was told to
+	_ = g.Wait() // ended by cancel
 	if err != nil {
 		return Session{}, fmt.Errorf("connect to %s: %w", at, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// listen hands every answer to who asked.
+// listen passes every answer to the waiting call.
 func (c *Client) listen(ctx context.Context) error {
 	since := nostr.Now()
 	sub, err := c.pool.Subscribe(ctx, nostr.Filters{{
@@ -41,7 +41,7 @@ func (c *Client) listen(ctx context.Context) error {
 	}
 }
 
-// onAnswer takes one event that the signer's key has signed.
+// onAnswer handles one event signed by the signer's key.
 func (c *Client) onAnswer(ctx context.Context, ev nostr.Event) {
 	a, err := c.open(ctx, ev.Content)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Client) onAnswer(ctx context.Context, ev nostr.Event) {
 	}
 }
 
-// open reads an answer.
+// open decrypts and parses an answer.
 func (c *Client) open(ctx context.Context, content string) (answer, error) {
 	text, err := c.session.client.NIP44Decrypt(ctx, c.session.Signer, content)
 	if err != nil {
@@ -75,13 +75,13 @@ func (c *Client) open(ctx context.Context, content string) (answer, error) {
 	return parseAnswer(text)
 }
 
-// ask puts one question and waits for its answer.
+// ask sends one request and waits for its answer.
 func (c *Client) ask(ctx context.Context, method string, params ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 
 	select {
-	case <-c.ready: // an answer that nobody hears would be lost
+	case <-c.ready: // an answer before that would be lost
 	case <-c.ended:
 		return "", ErrClosed
 	case <-ctx.Done():
@@ -101,7 +101,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 
 	unsent := make(chan error, 1)
 	g.Go(func() error {
-		// To every relay: the signer may listen on any one of them.
+		// Publish to every relay, because the signer may listen on any of them.
 		if results := c.pool.Publish(ctx, ev); relay.Accepted(results) == 0 {
 			unsent <- errors.Join(results[0].Err, errors.New(printable(results[0].Message, maxText)))
 		}
@@ -126,7 +126,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 	}
 }
 
-// question makes the event that asks.
+// question returns the event of a request.
 func (c *Client) question(ctx context.Context, id, method string, params []string) (nostr.Event, error) {
 	doc, err := wordQuestion(id, method, params)
 	if err != nil {

@@ -12,18 +12,19 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// maxRelays bounds what an address or a key file names.
+// maxRelays bounds the relays in an address or a key file.
 const maxRelays = 16
 
-// Address is where a signer lets somebody connect: bunker://KEY?relay=...&secret=...
+// Address is an invitation to connect to a signer:
+// bunker://KEY?relay=...&secret=...
 type Address struct {
 	Signer string // its key, hex
 	Relays []string
-	secret string // good once
+	secret string // valid once
 }
 
-// ParseAddress reads a bunker address. Errors wrap ErrURI and do not quote it:
-// it holds a secret.
+// ParseAddress parses a bunker address. Errors wrap ErrURI and do not quote it,
+// because it contains a secret.
 func ParseAddress(text string) (Address, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil || u.Scheme != "bunker" {
@@ -45,16 +46,16 @@ func ParseAddress(text string) (Address, error) {
 // String leaves the secret out.
 func (a Address) String() string { return "bunker://" + a.Signer }
 
-// Session is a connection that a signer has agreed to; a key file holds it.
+// Session is an established connection to a signer; it is stored in a key file.
 type Session struct {
 	Signer string   // key of the signer, hex
-	User   string   // key it signs with, hex; pinned when it was connected
-	Relays []string // where it listens
-	Kinds  []int    // of events that it was asked to sign
+	User   string   // the key that it signs with, hex; pinned when it was connected
+	Relays []string // on which it listens
+	Kinds  []int    // of events that it may be asked to sign
 	client *relay.Key
 }
 
-// sessionFile is a Session as its key file has it.
+// sessionFile is a Session in a key file.
 type sessionFile struct {
 	Bunker string   `json:"bunker"`
 	User   string   `json:"user"`
@@ -63,10 +64,10 @@ type sessionFile struct {
 	Kinds  []int    `json:"kinds"`
 }
 
-// IsSession reports whether a key file's text is a connection to a signer.
+// IsSession reports whether a key file contains a connection to a signer.
 func IsSession(text string) bool { return strings.HasPrefix(text, "{") }
 
-// ParseSession reads what Text wrote. Errors wrap ErrSession and quote nothing.
+// ParseSession parses the output of Text. Errors wrap ErrSession and quote nothing.
 func ParseSession(text string) (Session, error) {
 	var f sessionFile
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -88,8 +89,8 @@ func ParseSession(text string) (Session, error) {
 	return Session{Signer: f.Bunker, User: f.User, Relays: f.Relays, Kinds: f.Kinds, client: client}, nil
 }
 
-// Text is what belongs into a key file. It holds the secret by which the signer
-// knows us, not the key that it keeps.
+// Text returns the content for a key file. It contains the secret that
+// authenticates us to the signer, not the signer's key.
 func (s Session) Text() (string, error) {
 	secret, err := s.client.NSEC()
 	if err != nil {
@@ -99,7 +100,8 @@ func (s Session) Text() (string, error) {
 	return string(doc), err
 }
 
-// permissions is what is requested of the signer: each kind, and both ciphers.
+// permissions lists the requested permissions: each kind, and both encryption
+// schemes.
 func permissions(kinds []int) string {
 	list := []string{methodEncrypt, methodDecrypt, methodEncrypt04, methodDecrypt04}
 	for _, k := range kinds {

@@ -8,8 +8,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// What is quoted of a signer's words, in bytes, and the longest text that
-// NIP-44 seals.
+// Bounds in bytes of a quoted text of the signer, and of the longest text for
+// NIP-44.
 const (
 	maxText  = 200
 	maxPage  = 1000
@@ -23,15 +23,16 @@ type question struct {
 	Params []string `json:"params"`
 }
 
-// answer is a response of NIP-46. Signers write what they do not say as null,
-// as "" or not at all.
+// answer is a response of NIP-46. In place of an absent member, signers write null,
+// "" or nothing.
 type answer struct {
 	ID     string `json:"id"`
 	Result string `json:"result"`
 	Error  string `json:"error"`
 }
 
-// isPage: not the answer yet, but where the signer's owner must agree first.
+// isPage reports that this is not the answer yet, but the page on which the
+// signer's owner must agree first.
 func (a answer) isPage() bool { return a.Result == "auth_url" }
 
 func parseAnswer(text string) (answer, error) {
@@ -53,8 +54,8 @@ func wordQuestion(id, method string, params []string) (string, error) {
 	return doc, err
 }
 
-// wordEvent is the event to sign: without a signature, and without what
-// follows from the rest.
+// wordEvent encodes the event to sign, without the signature and the fields derived
+// from others.
 func wordEvent(ev *nostr.Event) (string, error) {
 	tags := ev.Tags
 	if tags == nil {
@@ -79,8 +80,8 @@ func word(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), nil
 }
 
-// signature takes the signature out of a signed event, if it is of the event
-// that was to be signed. Whether it is good is for the caller to check.
+// signature returns the signature of a signed event if it is the requested event.
+// The caller must verify it.
 func signature(text string, want *nostr.Event) (string, error) {
 	var got struct {
 		ID     string `json:"id"`

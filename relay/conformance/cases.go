@@ -6,7 +6,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// cases are all exchanges, by NIP.
+// cases returns all exchanges, by NIP.
 func cases() []exchange {
 	var all []exchange
 	for _, part := range [][]exchange{publishing(), querying(), subscribing(), replacing(), deleting(), expiring(), authenticating(), counting()} {
@@ -19,7 +19,7 @@ func note(content string, age int, tags ...nostr.Tag) nostr.Event {
 	return nostr.Event{Kind: 1, Content: content, CreatedAt: nostr.Timestamp(-age), Tags: tags}
 }
 
-// two are the events a, of 20 seconds ago, and b, of 10.
+// two returns the events a, from 20 seconds ago, and b, from 10 seconds ago.
 func two() map[string]nostr.Event {
 	return map[string]nostr.Event{"a": note("a", 20, nostr.Tag{"t", "x"}), "b": note("b", 10, nostr.Tag{"t", "y"}, nostr.Tag{"r", "z"})}
 }

@@ -1,19 +1,18 @@
-// Package conformance is a suite of exchanges that any relay can be held
-// against, over a websocket alone. Each case names the line of a NIP that it
-// checks, and no case asks for more than that line says.
+// Package conformance is a test suite for relays that needs only a websocket. Each
+// case names the line of a NIP that it checks, and requires no more than that line.
 //
-// An exchange is written as it goes over the wire. A line begins with the
-// number of the connection and the direction:
+// An exchange is written as it goes over the wire. Each line begins with the number
+// of the connection and the direction:
 //
 //	1> ["EVENT",{a}]                        the client sends
 //	1< ["OK","{a.id}",true,"*"]             the next message of the relay
 //
-// {a} is an event of the case, {a.id} its id, {alice} and {bob} are public
-// keys, {url} the relay's address and {challenge} what the last AUTH message
-// held. In an expected string a * at the end stands for any rest, and "**" is any
-// value. An AUTH message
-// is passed over where none is expected; NOTICE is, too, because "this NIP
-// defines no rules for how NOTICE messages should be sent or treated".
+// {a} is an event of the case, {a.id} its id, {alice} and {bob} are public keys,
+// {url} is the relay's address and {challenge} the challenge of the last AUTH
+// message. In an expected string, a trailing * stands for any rest, and "**" for
+// any value. An unexpected AUTH message is skipped; NOTICE is always skipped,
+// because "this NIP defines no rules for how NOTICE messages should be sent or
+// treated".
 package conformance
 
 import (
@@ -32,20 +31,19 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// patience bounds the wait for one message; a relay that conforms never
-// reaches it.
+// patience bounds the wait for one message; a conforming relay never reaches it.
 const patience = 10 * time.Second
 
-// Relay is what is tested.
+// Relay is the relay under test.
 type Relay struct {
-	// Start starts one for a case and returns its ws:// address.
+	// Start starts a relay for a case and returns its ws:// address.
 	Start func(t *testing.T) string
-	// Differs gives, by the name of a case, why this relay is known not to pass
-	// it. Such a case must fail, or else the entry is out of date.
+	// Differs gives the reason, by the name of a case, why this relay is known to
+	// fail it. If such a case passes, the entry is out of date and the test fails.
 	Differs map[string]string
 }
 
-// Names are those of all cases, in order.
+// Names returns the names of all cases, in order.
 func Names() []string {
 	var names []string
 	for _, c := range cases() {
@@ -54,7 +52,7 @@ func Names() []string {
 	return names
 }
 
-// Run holds the relay against every case.
+// Run tests the relay with every case.
 func Run(t *testing.T, r Relay) {
 	known := Names()
 	for name := range r.Differs {
@@ -82,23 +80,23 @@ func Run(t *testing.T, r Relay) {
 // exchange is one case.
 type exchange struct {
 	name string
-	says string // the NIP and its words
-	// events by name. Alice signs those without a key, bob those whose PubKey
-	// is "bob". Tags may hold what a line may.
+	says string // the NIP and the quoted line
+	// events by name. Alice signs events without a key, bob those with the PubKey
+	// "bob". Tags may contain the same placeholders as lines.
 	events map[string]nostr.Event
 	lines  string
-	// change spoils signed events.
+	// change corrupts signed events.
 	change func(map[string]*nostr.Event)
 }
 
 // player is one run of an exchange.
 type player struct {
 	url    string
-	values map[string]string // what {name} stands for
+	values map[string]string // replacement of each {name}
 	conns  map[byte]*websocket.Conn
 }
 
-// play runs the exchange with keys of its own.
+// play runs the exchange with its own keys.
 func (c *exchange) play(url string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*patience)
 	defer cancel()
@@ -135,8 +133,8 @@ func (p *player) close() {
 	}
 }
 
-// prepare signs the events that the line names and that are not signed yet:
-// some hold the id of another, or the challenge.
+// prepare signs the events in the line that are not signed yet. It is done late
+// because some contain another event's id, or the challenge.
 func (p *player) prepare(c *exchange, line string, secrets map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.events)) {
 		_, done := p.values[name]
@@ -148,7 +146,7 @@ func (p *player) prepare(c *exchange, line string, secrets map[string]string) er
 		if ev.PubKey == "bob" {
 			secret = secrets["bob"]
 		}
-		if ev.CreatedAt <= 0 { // so many seconds ago
+		if ev.CreatedAt <= 0 { // seconds ago
 			ev.CreatedAt += nostr.Now()
 		}
 
@@ -175,7 +173,7 @@ func (p *player) prepare(c *exchange, line string, secrets map[string]string) er
 	return nil
 }
 
-// fill puts the values in.
+// fill replaces the placeholders.
 func (p *player) fill(s string) string {
 	for name, v := range p.values {
 		s = strings.ReplaceAll(s, "{"+name+"}", v)
@@ -209,7 +207,7 @@ func (p *player) step(ctx context.Context, line string) error {
 	return p.expect(ctx, ws, want)
 }
 
-// expect reads the next message that counts and compares it.
+// expect reads the next relevant message and compares it.
 func (p *player) expect(ctx context.Context, ws *websocket.Conn, want []any) error {
 	for {
 		_, doc, err := ws.Read(ctx)
@@ -234,8 +232,8 @@ func (p *player) expect(ctx context.Context, ws *websocket.Conn, want []any) err
 	}
 }
 
-// matches compares JSON values. A wanted string that ends in * is a prefix, and
-// an object may have more members than are wanted.
+// matches compares JSON values. A wanted string that ends in * is a prefix, and an
+// object may have more members than the wanted one.
 func matches(want, got any) bool {
 	switch w := want.(type) {
 	case string:

@@ -1,9 +1,8 @@
-// Package nip01 is the wire form of Nostr: events, filters and the messages
-// between client and relay. It is pure: no network, no clock, no state.
+// Package nip01 implements the wire format of Nostr: events, filters and the
+// messages between client and relay. It uses no network, no clock and no state.
 //
-// Everything it parses comes from a stranger. A caller bounds the length of a
-// document before it hands it over; the parsers bound depth and counts, accept
-// only the forms that NIP-01 gives, and never panic.
+// All input is untrusted. Callers must bound the length of a document; the parsers
+// bound depth and counts, accept only the forms of NIP-01, and never panic.
 package nip01
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// The errors of this package say nothing that the other side wrote, so that
-// their text can go back over the wire and into a log.
+// The errors of this package repeat nothing of the input, so that they can be sent
+// to the other side and logged.
 var (
 	ErrSyntax      = errors.New("not valid JSON")
 	ErrDepth       = errors.New("nested too deeply")
@@ -28,15 +27,15 @@ var (
 	ErrSignature   = errors.New("bad signature")
 )
 
-// maxKind and maxTime bound the integers of an event. A time beyond 2^53-1
-// would not survive a reader that keeps numbers as doubles.
+// maxKind and maxTime bound the integers of an event. A time above 2^53-1 would be
+// inexact in programs that read numbers as doubles.
 const (
 	maxKind = 65535
 	maxTime = 1<<53 - 1
 )
 
-// Verify checks that the id is the hash of the event and that the signature is
-// the author's. It returns ErrID or ErrSignature, wrapped.
+// Verify checks that the id is the hash of the event and that the signature is the
+// author's. It returns ErrID or ErrSignature, wrapped.
 func Verify(ev *nostr.Event) error {
 	if err := VerifyID(ev); err != nil {
 		return err
@@ -44,7 +43,7 @@ func Verify(ev *nostr.Event) error {
 	return VerifySignature(ev)
 }
 
-// VerifyID checks the id alone; it costs a hash.
+// VerifyID checks only the id, which costs one hash.
 func VerifyID(ev *nostr.Event) error {
 	want := ID(ev)
 	if !isHex(ev.ID, 64) || ev.ID != want {
@@ -56,8 +55,8 @@ func VerifyID(ev *nostr.Event) error {
 // VerifySignature checks the signature over the hash of the event, not over
 // its id field.
 func VerifySignature(ev *nostr.Event) error {
-	// With the libsecp256k1 build tag go-nostr decodes into arrays of fixed
-	// size: a longer string would panic there.
+	// With the build tag libsecp256k1, go-nostr decodes into arrays of fixed size
+	// and would panic on longer strings.
 	if !isHex(ev.PubKey, 64) || !isHex(ev.Sig, 128) {
 		return ErrSignature
 	}
@@ -68,13 +67,13 @@ func VerifySignature(ev *nostr.Event) error {
 	return nil
 }
 
-// ID is the event's id: SHA-256 of its serialization, in lower-case hex.
+// ID computes the event's id: SHA-256 of its serialization, in lower-case hex.
 func ID(ev *nostr.Event) string {
 	sum := sha256.Sum256(AppendSerialization(make([]byte, 0, sizeHint(ev)), ev))
 	return hex.EncodeToString(sum[:])
 }
 
-// AppendSerialization appends the form that the id is the hash of (NIP-01):
+// AppendSerialization appends the serialization whose hash is the id (NIP-01):
 // [0,pubkey,created_at,kind,tags,content].
 func AppendSerialization(dst []byte, ev *nostr.Event) []byte {
 	dst = append(dst, `[0,"`...)
@@ -110,12 +109,12 @@ func AppendEvent(dst []byte, ev *nostr.Event) []byte {
 	return append(dst, '}')
 }
 
-// Marshal is AppendEvent into a slice of the right size.
+// Marshal is AppendEvent into a new slice of suitable size.
 func Marshal(ev *nostr.Event) []byte {
 	return AppendEvent(make([]byte, 0, sizeHint(ev)+300), ev)
 }
 
-// Expiration returns the NIP-40 expiration in unix seconds. A tag that is no
+// Expiration returns the NIP-40 expiration in unix seconds. A tag that is not a
 // number counts as absent.
 func Expiration(ev *nostr.Event) (unix int64, ok bool) {
 	tag := ev.Tags.Find("expiration")
@@ -126,8 +125,8 @@ func Expiration(ev *nostr.Event) (unix int64, ok bool) {
 	return unix, err == nil
 }
 
-// Address is the name under which a replaceable or addressable event replaces
-// its older versions, "kind:pubkey:d", and false for all other kinds.
+// Address returns the address under which a replaceable or addressable event
+// replaces older versions, "kind:pubkey:d"; false for other kinds.
 func Address(ev *nostr.Event) (string, bool) {
 	switch {
 	case nostr.IsReplaceableKind(ev.Kind):
@@ -146,7 +145,7 @@ func sizeHint(ev *nostr.Event) int {
 			n += len(s) + 3
 		}
 	}
-	return n + n/8 // what is escaped
+	return n + n/8 // room for escapes
 }
 
 func appendTags(dst []byte, tags nostr.Tags) []byte {
@@ -168,8 +167,9 @@ func appendTags(dst []byte, tags nostr.Tags) []byte {
 	return append(dst, ']')
 }
 
-// appendString escapes what NIP-01 names. It is silent about the other control
-// characters; every implementation writes them as JSON.stringify does, \u00xx.
+// appendString escapes the characters listed in NIP-01. For other control
+// characters, which NIP-01 does not mention, it writes \u00xx as JSON.stringify and
+// all implementations do.
 func appendString(dst []byte, s string) []byte {
 	const hexDigits = "0123456789abcdef"
 	dst = append(dst, '"')

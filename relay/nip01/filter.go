@@ -9,8 +9,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// filter parses one filter object. A field that is not of NIP-01 is refused with
-// ErrUnsupported: to skip it would widen the filter.
+// filter parses one filter object. Unknown fields are refused with ErrUnsupported,
+// because ignoring one would widen the filter.
 func (p *parser) filter() (f nostr.Filter, err error) {
 	if err := p.open('{'); err != nil {
 		return f, err
@@ -59,8 +59,8 @@ func isTagName(name string) bool {
 	return len(name) == 2 && name[0] == '#' && IsIndexed(name[1:])
 }
 
-// IsIndexed reports whether tags of this name can be filtered for: those of a
-// single English letter.
+// IsIndexed reports whether filters can use tags of this name, a single English
+// letter.
 func IsIndexed(tag string) bool {
 	return len(tag) == 1 && (tag[0]|0x20) >= 'a' && (tag[0]|0x20) <= 'z'
 }

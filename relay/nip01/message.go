@@ -22,16 +22,16 @@ const (
 	LabelAuth   = "AUTH"
 	LabelCount  = "COUNT"
 
-	// Of NIP-77, which is refused: what a client sends of it, and the refusal.
+	// Labels of NIP-77, which is not supported: two of a client, and the refusal.
 	LabelNegOpen    = "NEG-OPEN"
 	LabelNegMessage = "NEG-MSG"
 	LabelNegError   = "NEG-ERR"
 )
 
-// maxText bounds what is kept of a human-readable message, in bytes.
+// maxText bounds a human-readable message, in bytes.
 const maxText = 1024
 
-// ClientMessage is what a client sends: EVENT and AUTH fill Event, REQ and COUNT
+// ClientMessage is a message of a client: EVENT and AUTH fill Event, REQ and COUNT
 // fill SubID and Filters, CLOSE fills SubID.
 type ClientMessage struct {
 	Label   string
@@ -40,10 +40,10 @@ type ClientMessage struct {
 	Filters []nostr.Filter
 }
 
-// ParseClient parses a message of a client. With an error it returns what an
-// answer needs and could be read: the label, and the event's id or the
-// subscription id, of which the length is then not bounded. So it may be given
-// the beginning of a message that is too long to be read in full.
+// ParseClient parses a message of a client. With an error it still returns what
+// could be read and an answer needs: the label, and the id of the event or of the
+// subscription, whose length is then not bounded. Therefore it may be called with
+// the beginning of a message that is too long to be read completely.
 func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 	var m ClientMessage
 	p, err := newParser(doc, lim)
@@ -84,8 +84,8 @@ func ParseClient(doc []byte, lim Limits) (ClientMessage, error) {
 	return m, err
 }
 
-// eventID looks for the id of an event that did not parse, so that the refusal
-// can name it. It is empty if none can be found.
+// eventID searches for the id of an event that did not parse, so that the refusal
+// can name it; "" if there is none.
 func eventID(doc []byte) string {
 	p, err := newParser(doc, Limits{})
 	if err != nil || p.open('[') != nil || p.skip() != nil || p.open('{') != nil {
@@ -132,9 +132,9 @@ func (p *parser) filters() ([]nostr.Filter, error) {
 	return list, nil
 }
 
-// RelayMessage is what a relay sends: EVENT fills SubID and Event, OK fills
-// EventID, Accepted and Text, EOSE fills SubID, CLOSED fills SubID and Text,
-// NOTICE and AUTH fill Text. Text is cut and free of control characters.
+// RelayMessage is a message of a relay: EVENT fills SubID and Event, OK fills
+// EventID, Accepted and Text, EOSE fills SubID, CLOSED fills SubID and Text, NOTICE
+// and AUTH fill Text. Text is shortened and has no control characters.
 type RelayMessage struct {
 	Label    string
 	SubID    string
@@ -206,7 +206,7 @@ func (p *parser) boolean() (bool, error) {
 	return tok.Bool(), nil
 }
 
-// text reads a human-readable message. Old relays leave it out.
+// text reads a human-readable message, which old relays leave out.
 func (p *parser) text() (string, error) {
 	if !p.more(']') {
 		return "", nil
@@ -215,9 +215,9 @@ func (p *parser) text() (string, error) {
 	return Clean(s), err
 }
 
-// Clean makes a stranger's text fit for a log or a terminal: control and
-// format characters (which can reorder a line) become spaces, and it is cut to
-// 1,024 bytes.
+// Clean makes untrusted text safe for a log or a terminal: control and format
+// characters (which can reorder a line) become spaces, and the text is cut to 1,024
+// bytes.
 func Clean(s string) string {
 	if len(s) > maxText {
 		s = s[:maxText]
@@ -234,14 +234,14 @@ func Clean(s string) string {
 	}, s)
 }
 
-// AppendEventMessage appends ["EVENT",event], which publishes it.
+// AppendEventMessage appends ["EVENT",event], which publishes the event.
 func AppendEventMessage(dst []byte, ev *nostr.Event) []byte {
 	dst = append(dst, `["EVENT",`...)
 	dst = AppendEvent(dst, ev)
 	return append(dst, ']')
 }
 
-// EventMessage is AppendEventMessage into a slice of the right size.
+// EventMessage is AppendEventMessage into a new slice of suitable size.
 func EventMessage(ev *nostr.Event) []byte {
 	return AppendEventMessage(make([]byte, 0, sizeHint(ev)+320), ev)
 }
@@ -295,8 +295,8 @@ func AppendCount(dst []byte, id string, n int) []byte {
 	return append(dst, `}]`...)
 }
 
-// AppendLabelled appends a message of strings alone: [label,args...], which is
-// the form of CLOSE, CLOSED, EOSE and NOTICE.
+// AppendLabelled appends a message of strings only, [label,args...], such as CLOSE,
+// CLOSED, EOSE and NOTICE.
 func AppendLabelled(dst []byte, label string, args ...string) []byte {
 	return appendStrings(dst, append([]string{label}, args...))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 )
 
-// Limits bounds what a document may hold. Zero fields stand for the defaults
-// named beside them.
+// Limits bounds the parts of a document. Zero means the default given at each
+// field.
 type Limits struct {
 	MaxTags         int // tags of an event; 2000
 	MaxFilters      int // filters of a REQ; 200
@@ -34,12 +34,12 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxDepth bounds nesting. The protocol needs four; the rest is room for
-// fields of an event that we do not know and skip.
+// maxDepth bounds nesting. The protocol needs four levels; the rest is room for
+// unknown fields of an event, which are skipped.
 const maxDepth = 8
 
-// parser reads one document. Duplicate names and invalid UTF-8 are refused by
-// the decoder.
+// parser parses one document. The decoder refuses duplicate names and invalid
+// UTF-8.
 type parser struct {
 	dec *jsontext.Decoder
 	lim Limits
@@ -52,7 +52,7 @@ func newParser(doc []byte, lim Limits) (*parser, error) {
 	return &parser{jsontext.NewDecoder(bytes.NewBuffer(doc)), lim.withDefaults()}, nil
 }
 
-// checkDepth runs before the decoder: it costs one pass and no memory.
+// checkDepth runs before the decoder; it takes one pass and no memory.
 func checkDepth(doc []byte) error {
 	depth, inString := 0, false
 	for i := 0; i < len(doc); i++ {
@@ -91,7 +91,7 @@ func (p *parser) open(kind jsontext.Kind) error {
 	return err
 }
 
-// more reports whether the open list or object has another element.
+// more reports whether the open array or object has another element.
 func (p *parser) more(end jsontext.Kind) bool {
 	k := p.dec.PeekKind()
 	return k != end && k != 0
@@ -113,7 +113,7 @@ func (p *parser) hex(n int) (string, error) {
 	return s, err
 }
 
-// integer reads 0..limit, written without fraction and exponent.
+// integer reads 0..limit, written without fraction or exponent.
 func (p *parser) integer(limit int64) (int64, error) {
 	tok, err := p.token('0')
 	if err != nil {
@@ -126,9 +126,9 @@ func (p *parser) integer(limit int64) (int64, error) {
 	return v, nil
 }
 
-// subID reads a subscription id: "an arbitrary, non-empty string of max length
-// 64 chars". One that is too long is returned with the error, because only the
-// whole of it tells its sender what was refused.
+// subID reads a subscription id: "an arbitrary, non-empty string of max length 64
+// chars". A longer one is returned with the error, because the refusal must contain
+// all of it.
 func (p *parser) subID() (string, error) {
 	s, err := p.string()
 	if err == nil && (s == "" || len(s) > p.lim.MaxSubID) {
@@ -137,7 +137,7 @@ func (p *parser) subID() (string, error) {
 	return s, err
 }
 
-// end closes the outermost array and refuses what follows it.
+// end closes the outermost array and refuses trailing text.
 func (p *parser) end() error {
 	if err := p.open(']'); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (p *parser) eof() error {
 	return nil
 }
 
-// ParseEvent parses one event object. It does not verify it.
+// ParseEvent parses one event object without verifying it.
 func ParseEvent(doc []byte, lim Limits) (nostr.Event, error) {
 	p, err := newParser(doc, lim)
 	if err != nil {
@@ -165,8 +165,8 @@ func ParseEvent(doc []byte, lim Limits) (nostr.Event, error) {
 	return ev, p.eof()
 }
 
-// event reads the seven fields. Others are skipped: the id does not cover
-// them, and nothing of ours passes them on.
+// event reads the seven fields. Other fields are skipped: the id does not cover
+// them, and they are not passed on.
 func (p *parser) event() (ev nostr.Event, err error) {
 	if err := p.open('{'); err != nil {
 		return ev, err
@@ -183,7 +183,7 @@ func (p *parser) event() (ev nostr.Event, err error) {
 			return ev, err
 		}
 		if known {
-			seen++ // the decoder refuses a name that comes twice
+			seen++ // the decoder refuses duplicate names
 		}
 	}
 
