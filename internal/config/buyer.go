@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -38,7 +39,7 @@ func (c *Config) checkApprovals() *Problem {
 		ids[a.ID] = true
 		for j, s := range a.Schemas {
 			if _, ok := schemas.Lookup(s); !ok {
-				return Mistake(fmt.Sprintf("%s.schemas[%d]", at, j), "unknown job type; lightwork schemas list shows them")
+				return Mistake(fmt.Sprintf("%s.schemas[%d]", at, j), "unknown job type; "+advice.ListSchemas+" shows them")
 			}
 		}
 

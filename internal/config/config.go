@@ -96,7 +96,7 @@ type Model struct {
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, advice.Usage("lightwork init writes one; -c names another file", "%w at %s", ErrNone, path)
+		return nil, advice.Usage(advice.SetUp+" writes one; "+advice.NameConfig+" names another file", "%w at %s", ErrNone, path)
 	}
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, advice.Usage(advice.OtherUser, "%w", err)
@@ -132,7 +132,7 @@ func Parse(src []byte, path string) (*Config, error) {
 	for _, p := range yamlfile.Decode(src, c) {
 		one := located{Problem: p}
 		if p.Empty {
-			one.hint = "lightwork init --force writes a new one"
+			one.hint = advice.SetUpAgain + " writes a new one"
 		}
 		unread = append(unread, one)
 	}

@@ -9,6 +9,7 @@ import (
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	agenttext "github.com/lightwork-market/lightwork/agentruntime/agents/text"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/lifecycle"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
@@ -162,7 +163,7 @@ func (c *Config) checkOffer(at string, o Offer) *Problem {
 	_, ok := schemas.Lookup(o.Schema)
 	switch {
 	case !ok:
-		return Mistake(at+".schema", "unknown job type; lightwork schemas list shows them")
+		return Mistake(at+".schema", "unknown job type; "+advice.ListSchemas+" shows them")
 	case o.Schema == string(schemas.TextGeneration) && o.Tool == "" && c.Model.Name == "":
 		return Mistake(at+".schema", "needs a language model (model.base_url and model.name), or a tool of yours")
 	case o.Tool != "" && !validToolID(o.Tool):

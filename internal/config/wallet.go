@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -24,7 +25,7 @@ func (c Cashu) check(path string) *Problem {
 
 	switch {
 	case c.SeedFile == "":
-		return Mistake(path+".seed_file", "is needed: lightwork init --wallet cashu makes one")
+		return Mistake(path+".seed_file", "is needed: "+advice.SetUpCashu+" makes one")
 	case c.MaxMsats < 0:
 		return Mistake(path+".max_msats", "cannot be negative")
 	case c.Lock != 0 && (c.Lock < time.Minute || c.Lock > 24*time.Hour):

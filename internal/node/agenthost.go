@@ -61,7 +61,7 @@ func openHost(ctx context.Context, c *Node, k *store.Store, people *organisms.Ru
 		return nil, nil, nil, err
 	}
 	if level == "" { // what nothing else needs keeps no node from its other work
-		log.Warn("the sandbox is left out: jobs cannot be confined here; lightwork doctor says why")
+		log.Warn("the sandbox is left out: jobs cannot be confined here")
 		builtIn = slices.DeleteFunc(builtIn, func(s supervisor.Spec) bool { return s.ID == agentsandbox.ID })
 	}
 
@@ -76,7 +76,7 @@ func openHost(ctx context.Context, c *Node, k *store.Store, people *organisms.Ru
 		},
 	})
 	if err != nil {
-		return nil, nil, nil, advice.Usage("lightwork agents list shows what is configured", "%w", err)
+		return nil, nil, nil, advice.Usage(advice.ListAgents+" shows what is configured", "%w", err)
 	}
 	if err := calls.Build(h.Slots(), log); err != nil {
 		return nil, nil, nil, err

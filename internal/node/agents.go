@@ -128,7 +128,7 @@ func Contains(list []string, p string) bool {
 func (a Agents) Dial(ctx context.Context) (*host.Client, error) {
 	node, err := host.Dial(ctx, a.c.controlSocket())
 	if errors.Is(err, host.ErrNoNode) {
-		return nil, advice.Hint(host.ErrNoNode, "lightwork provider run starts one; agents call --dir DIR needs none")
+		return nil, advice.Hint(host.ErrNoNode, advice.RunProvider+" starts one; "+advice.CallFolder+" needs none")
 	}
 	return node, err
 }

@@ -164,7 +164,7 @@ func tracedJob(role string, t store.Trace) TracedJob {
 func (d Databases) LastAudit(ctx context.Context, agent string, n int) (lines []AuditLine, err error) {
 	k, err := store.Open(ctx, d.c.DataDir("provider"), store.Options{ReadOnly: true, Logger: d.c.log})
 	if err != nil {
-		return nil, advice.Hint(err, "lightwork provider run makes the first lines")
+		return nil, advice.Hint(err, advice.RunProvider+" makes the first lines")
 	}
 	err = k.View(ctx, func(tx *store.Tx) error {
 		last, err := tx.LastAuditLines(agent, n)
@@ -193,7 +193,7 @@ func (d Databases) Messages(ctx context.Context, session string, limit int) ([]m
 func (d Databases) Backup(ctx context.Context, role, out string) error {
 	k, err := store.Open(ctx, d.c.DataDir(role), store.Options{ReadOnly: true, Old: true, Logger: d.c.log})
 	if err != nil {
-		return advice.Hint(err, "the first lightwork provider run, or buyer submit, makes the database of its role: is --role the right one?")
+		return advice.Hint(err, "the first "+advice.RunProvider+", or "+advice.Purchase+", makes the database of its role: is "+advice.NameRole+" the right one?")
 	}
 	return advice.Hint(cmp.Or(k.Backup(ctx, out), k.Close()), "is there room on the disk?")
 }
@@ -204,7 +204,7 @@ func (d Databases) Restore(ctx context.Context, role, from string) (kept string,
 	kept, err = store.Restore(ctx, d.c.DataDir(role), from, store.Side(role))
 	if err != nil {
 		if errors.Is(err, sqlite.ErrForeign) {
-			return "", advice.Hint(err, "it is the other role's; name its --role, or another backup")
+			return "", advice.Hint(err, "it is the other role's; name its "+advice.NameRole+", or another backup")
 		}
 		if errors.Is(err, sqlite.ErrLocked) {
 			return "", advice.Hint(err, "stop the node first; the backup itself is not changed")

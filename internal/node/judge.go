@@ -37,7 +37,7 @@ func judgeOf(c *Node) func(ctx context.Context, question string) (string, error)
 // judgeReady says, before anybody is asked for anything, what the judge lacks.
 func judgeReady(ctx context.Context, c *Node) error {
 	if judgeOf(c) == nil {
-		return advice.Usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; --adjudicate merge needs none", "%w", panel.ErrNoJudge)
+		return advice.Usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; "+advice.MergeResults+" needs none", "%w", panel.ErrNoJudge)
 	}
 	_, err := AgentsOf(c).Dial(ctx)
 	return err

@@ -70,7 +70,7 @@ func (m Market) Discover(ctx context.Context, schema string) (found []buyer.Foun
 	}
 	err = m.on(ctx, "buyer", 1, func(ctx context.Context, key keys.Signer, market *exchange.Market) (err error) {
 		found, err = buyer.Scout{Market: market, Key: key.PublicKey(), History: history}.Find(ctx, schema, "")
-		return advice.Hint(err, "lightwork doctor checks the relays")
+		return advice.Hint(err, advice.Check+" checks the relays")
 	})
 	return found, err
 }
@@ -100,7 +100,7 @@ func (m Market) Publish(ctx context.Context, role string, event func(key string)
 func (m Market) Retire(ctx context.Context, unfinished func(jobs int)) (acks []provider.Ack, err error) {
 	k, err := store.Open(ctx, m.c.DataDir("provider"), store.Options{Logger: m.c.log})
 	if err != nil {
-		return nil, advice.Hint(err, "stop lightwork provider run first: it would announce itself again")
+		return nil, advice.Hint(err, "stop "+advice.RunProvider+" first: it would announce itself again")
 	}
 	open, err := k.Sales(jobsProfile).OpenJobs(ctx)
 	if err = cmp.Or(err, k.Close()); err != nil {

@@ -40,18 +40,19 @@ type observed struct {
 	log       *slog.Logger
 }
 
-func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Market, sup *supervisor.Supervisor, store *sales.Store, w wallets.Wallet, offers func() []observe.Offer, log *slog.Logger) (*observed, error) {
+func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Market, sup *supervisor.Supervisor, store *sales.Store, w wallets.Wallet, goods *stock, log *slog.Logger) (*observed, error) {
 	cfg := observe.Config{
 		Version: c.Version, PubKey: key.PublicKey(), Dir: c.DataDir("provider"), Board: board,
-		Relays: m.Pool.Status, Agents: sup.Status, Offers: offers, Outbox: store.PendingCount,
+		Relays: m.Pool.Status, Agents: sup.Status, Offers: goods.offers, Outbox: store.PendingCount,
 	}
+	words := goods.tell.words
 	cfg.Admission = func() string {
 		switch c.Admission().Word() {
 		case provider.AdmissionPaused:
 			if why := c.Admission().PausedWhy(); why != "" {
-				return why + "; stop one of the two, then lightwork provider resume takes jobs again"
+				return words(why + "; stop one of the two, then " + advice.Resume + " takes jobs again")
 			}
-			return "paused; lightwork provider resume takes jobs again"
+			return words("paused; " + advice.Resume + " takes jobs again")
 		case provider.AdmissionDraining:
 			return "draining: it ends with the last open job"
 		}
@@ -67,7 +68,10 @@ func openObserved(c *Node, board *observe.Board, key keys.Signer, m *exchange.Ma
 	if w != nil {
 		cfg.Wallet = func(ctx context.Context) error {
 			_, err := w.Node(ctx)
-			return wallets.Plain(err, c.Provider.Wallet)
+			if err == nil {
+				return nil
+			}
+			return errors.New(words(wallets.Plain(err, c.Provider.Wallet).Error()))
 		}
 	}
 

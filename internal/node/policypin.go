@@ -30,11 +30,11 @@ func followPin(ctx context.Context, c *Node, k *store.Store) (pinned []byte, err
 	}
 	doc, err := k.Sales(jobsProfile).Content(ctx, *pin)
 	if err != nil {
-		return nil, advice.Usage("lightwork policy list shows what there is; policy unpin removes the pin", "the pinned policy bundle %s is not here: %w", display.Short(pin.String()), err)
+		return nil, advice.Usage(advice.ListPolicies+" shows what there is; "+advice.UnpinPolicy+" removes the pin", "the pinned policy bundle %s is not here: %w", display.Short(pin.String()), err)
 	}
 	under, err := receipts.ParsePolicy(doc)
 	if err != nil {
-		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle %s: %w", display.Short(pin.String()), err)
+		return nil, advice.Usage(advice.UnpinPolicy+" removes the pin", "the pinned policy bundle %s: %w", display.Short(pin.String()), err)
 	}
 	c.Provider.Offers = nil
 
@@ -52,7 +52,7 @@ func followPin(ctx context.Context, c *Node, k *store.Store) (pinned []byte, err
 	l.ContextTokens = int(under.Limits.ContextTokens)
 	l.QuoteTTL = time.Duration(under.Limits.QuoteTTLMs) * time.Millisecond
 	if bad := c.Check(); len(bad) > 0 {
-		return nil, advice.Usage("lightwork policy unpin removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].Path, "$."), bad[0].Why)
+		return nil, advice.Usage(advice.UnpinPolicy+" removes the pin", "the pinned policy bundle does not fit this node: %s: %s", strings.TrimPrefix(bad[0].Path, "$."), bad[0].Why)
 	}
 	return doc, nil
 }
@@ -80,7 +80,7 @@ func checkPin(pinned []byte, policy receipts.Policy) error {
 	}
 
 	differ = append(differ, slices.Sorted(maps.Keys(is))...)
-	return advice.Usage("bring those back, or lightwork policy unpin", "this node is no longer what the pinned policy bundle %s says: %s differ",
+	return advice.Usage("bring those back, or "+advice.UnpinPolicy, "this node is no longer what the pinned policy bundle %s says: %s differ",
 		display.Short(hashing.Bytes(pinned).String()), strings.Join(differ, ", "))
 }
 
@@ -105,7 +105,7 @@ func (p PolicyPin) Read() (*hashing.Digest, error) {
 
 	d, err := hashing.ParseDigest(strings.TrimSpace(string(text)))
 	if err != nil {
-		return nil, advice.Usage("lightwork policy unpin removes it", "%s: %w", p.file, err)
+		return nil, advice.Usage(advice.UnpinPolicy+" removes it", "%s: %w", p.file, err)
 	}
 	return &d, nil
 }

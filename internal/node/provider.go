@@ -123,7 +123,7 @@ func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, 
 	if err != nil {
 		return err
 	}
-	seen, err := openObserved(c, board, key, m, sup, k.Sales(jobsProfile), w, goods.offers, log)
+	seen, err := openObserved(c, board, key, m, sup, k.Sales(jobsProfile), w, goods, log)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func drained(c *Node, tell *SaleLog, end error) error {
 	if errors.Is(end, provider.ErrDrainCut) {
 		how = "drained: the time is up; what is open goes on at the next run"
 	}
-	tell.say("%s; lightwork provider resume takes jobs again at the next run", how)
+	tell.say("%s; "+advice.Resume+" takes jobs again at the next run", how)
 	if c.Admission().Word() != provider.AdmissionDraining {
 		return nil // resumed meanwhile
 	}

@@ -22,7 +22,7 @@ import (
 const maxState = 16 << 20
 
 func notRunning() error {
-	return advice.Hint(errors.New("no provider runs on this data folder"), "lightwork provider run starts one; lightwork jobs list shows what there was")
+	return advice.Hint(errors.New("no provider runs on this data folder"), advice.RunProvider+" starts one; "+advice.ListJobs+" shows what there was")
 }
 
 // LookAt asks the node at a socket how it is.

@@ -24,6 +24,7 @@ const (
 // has, where it is announced, and how each job ended.
 type SaleLog struct {
 	ready func(key string) // selling begins
+	words func(text string) string
 
 	log       *slog.Logger
 	mu        sync.Mutex
@@ -31,14 +32,15 @@ type SaleLog struct {
 }
 
 // NewSaleLog writes a line to log for each thing that happens; ready is told the
-// provider's key when selling begins.
-func NewSaleLog(log *slog.Logger, ready func(key string)) *SaleLog {
-	return &SaleLog{log: log, ready: ready, announced: map[string]bool{}}
+// provider's key when selling begins. words puts the program's own words in the place of
+// the actions of a text: see [advice.Say].
+func NewSaleLog(log *slog.Logger, words func(text string) string, ready func(key string)) *SaleLog {
+	return &SaleLog{log: log, words: words, ready: ready, announced: map[string]bool{}}
 }
 
 // say writes one line.
 func (t *SaleLog) say(format string, args ...any) {
-	t.log.Info(display.Printable(fmt.Sprintf(format, args...)))
+	t.log.Info(display.Printable(t.words(fmt.Sprintf(format, args...))))
 }
 
 // watchRelays tells of every relay that is reached or lost, until ctx ends.

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
+	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
@@ -64,7 +67,7 @@ func TestTellerTellsOfRelays(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	out := newLines()
-	tell := NewSaleLog(slog.New(slog.NewTextHandler(out, nil)), nil)
+	tell := NewSaleLog(slog.New(slog.NewTextHandler(out, nil)), pageWords, nil)
 	running.Go(func() { _ = pool.Serve(ctx) })
 	running.Go(func() { _ = tell.watchRelays(ctx, pool) })
 	out.await(t, `msg="not connected to ws://`+addr+`, retrying: .*connection refused`)
@@ -73,7 +76,7 @@ func TestTellerTellsOfRelays(t *testing.T) {
 
 	told := map[string]relay.State{}
 	var buf bytes.Buffer
-	tell = NewSaleLog(slog.New(slog.NewTextHandler(&buf, nil)), nil)
+	tell = NewSaleLog(slog.New(slog.NewTextHandler(&buf, nil)), pageWords, nil)
 	for _, state := range []relay.State{
 		relay.StateConnecting, relay.StateWaiting, relay.StateConnecting, relay.StateWaiting, relay.StateConnected, relay.StateConnecting, relay.StateConnected,
 	} {
@@ -92,11 +95,40 @@ func withoutTime(text string) string {
 // TestTellerTellsOfJobs: one line a job that ended.
 func TestTellerTellsOfJobs(t *testing.T) {
 	var buf bytes.Buffer
-	NewSaleLog(slog.New(slog.NewTextHandler(&buf, nil)), nil).event(provider.EndEvent{
+	NewSaleLog(slog.New(slog.NewTextHandler(&buf, nil)), pageWords, nil).event(provider.EndEvent{
 		RequestID: "0123456789abcdef", State: provider.StateFailed,
 		Reason: provider.Reason{Code: provider.CodeDeadline, Detail: "late\x1b[2J"}, Owed: &provider.Credit{Msats: 7000},
 	})
 	if got := withoutTime(buf.String()); got != "msg=\"job 0123456789ab failed, 0 sat: deadline: late\ufffd[2J; 7 sat are owed to the buyer, as credit\"\n" {
 		t.Errorf("told %q", got)
+	}
+}
+
+// pageWords are those of a door that has buttons.
+func pageWords(text string) string {
+	return advice.Say(text, map[string]string{advice.Resume: "the button Resume", advice.Check: "the page Health"})
+}
+
+// TestTellerUsesTheWordsOfItsDoor: what can be done is said as it is done where it is read.
+func TestTellerUsesTheWordsOfItsDoor(t *testing.T) {
+	var buf bytes.Buffer
+	tell := NewSaleLog(slog.New(slog.NewTextHandler(&buf, nil)), pageWords, nil)
+	c := New(config.In(t.TempDir()), "test", slog.New(slog.DiscardHandler))
+	if err := c.Admission().Set(provider.AdmissionDraining, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := drained(c, tell, provider.ErrDrained); err != nil {
+		t.Fatal(err)
+	}
+	if got := withoutTime(buf.String()); got != "msg=\"drained: every job has ended; the button Resume takes jobs again at the next run\"\n" {
+		t.Errorf("told %q", got)
+	}
+	if got := c.Admission().Word(); got != provider.AdmissionPaused {
+		t.Errorf("after a drain the node is %s", got)
+	}
+
+	loose := &stock{tell: tell, loose: true, routes: map[string]route{"a": {agent: agentsandbox.ID}}}
+	if why, unfit := loose.tool("a"); unfit || !strings.Contains(why, "the page Health says what is missing") {
+		t.Errorf("withdrawn because %q", why)
 	}
 }

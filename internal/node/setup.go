@@ -112,7 +112,7 @@ func makeSecrets(dir string, c *config.Config, list map[string]string) (made []s
 func newRootSecret(c *config.Config, path string) error {
 	db := filepath.Join(c.DataDir("provider"), store.FileName)
 	if _, err := os.Stat(db); err == nil {
-		return advice.Usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.DataDir("provider")+" away and run lightwork init again",
+		return advice.Usage("restore it from your backup; only if that is lost and no payment is under way, move "+c.DataDir("provider")+" away and run "+advice.SetUp+" again",
 			"%s is missing and %s needs the old one", path, db)
 	}
 	var secret [32]byte

@@ -178,7 +178,7 @@ func (c startCheck) installed() []*config.Problem {
 		case !slices.Contains(all[at].Tools, tool):
 			bad.Why = "agents[].tools of " + agent + " does not name " + tool
 		case !all[at].Approved:
-			bad.Why, bad.Hint = all[at].Reason, "lightwork agents approve "+agent+" allows it"
+			bad.Why, bad.Hint = all[at].Reason, advice.With(advice.ApproveAgent, agent)+" allows it"
 		default:
 			continue
 		}

@@ -135,7 +135,7 @@ func (s *stock) takes(schemaID string, input []byte) error {
 func (s *stock) tool(schemaID string) (why string, unfit bool) {
 	to := s.routes[schemaID]
 	if s.loose && to.agent == agentsandbox.ID {
-		return "jobs cannot be confined here: lightwork doctor says what is missing, and the node finds it at its next start", false
+		return s.tell.words("jobs cannot be confined here: " + advice.Check + " says what is missing, and the node finds it at its next start"), false
 	}
 	if to.agent == agentsandbox.ID && s.onOtherTools() {
 		return "the host's toolchain has changed since the node started, so jobs would not run on the one that is announced: start the node again", false
@@ -245,7 +245,7 @@ func (s *stock) check(ctx context.Context, open int) error {
 	for _, id := range slices.Sorted(maps.Keys(s.routes)) {
 		to := s.routes[id]
 		if why, unfit := s.tool(id); unfit && bad == nil {
-			bad = advice.Usage("lightwork schemas show --input "+id+" prints what the tool must take, and --output what it must give; or name another tool under provider.offers",
+			bad = advice.Usage(advice.With(advice.ShowInput, id)+" prints what the tool must take, and "+advice.ShowOutput+" what it must give; or name another tool under provider.offers",
 				"%s is on offer, and %s cannot do it: %s", id, to.agent+"/"+to.tool, why)
 		}
 		if s.why(id) != "" {
@@ -270,9 +270,9 @@ func (s *stock) check(ctx context.Context, open int) error {
 
 func (s *stock) hint(schemaID string) string {
 	if why, _ := s.tool(schemaID); why == "" {
-		return "lightwork doctor asks the model's endpoint; model in the configuration names it"
+		return advice.Check + " asks the model's endpoint; model in the configuration names it"
 	}
-	return "lightwork agents list says why; agents approve allows one, agents[].tools must name the tool, and lightwork doctor says what the sandbox needs"
+	return advice.ListAgents + " says why; " + advice.ApproveAgent + " allows one, agents[].tools must name the tool, and " + advice.Check + " says what the sandbox needs"
 }
 
 // look tells of what was withdrawn and what came back since the last look.

@@ -80,7 +80,7 @@ func TestToolchainLooks(t *testing.T) {
 	}
 
 	var told strings.Builder
-	s.tell = NewSaleLog(slog.New(slog.NewTextHandler(&told, nil)), nil)
+	s.tell = NewSaleLog(slog.New(slog.NewTextHandler(&told, nil)), pageWords, nil)
 	failure = errors.New("permission denied")
 	if s.lookAtTools(); !s.onOtherTools() || !strings.Contains(told.String(), "permission denied") {
 		t.Errorf("told %q", &told)

@@ -91,7 +91,7 @@ func Report(stderr io.Writer, g *Globals, err error) int {
 
 	said, quoted, _ := strings.Cut(err.Error(), "\n") // lines of a file are shown as they are
 
-	text := display.Printable(strings.TrimRight(g.Spell(said)+"\n"+quoted, "\n"))
+	text := display.Printable(strings.TrimRight(g.Spell(said)+"\n"+Say(quoted), "\n"))
 	hint := g.Spell(hintFor(err, coded.Hint))
 	switch {
 	case g.LogFormat == FormatJSON && hint != "":

@@ -13,10 +13,10 @@ import (
 var commandIn = regexp.MustCompile(`(^|[^\w/.-])lightwork ([a-zA-Z-]+)`)
 
 // Spell writes the commands of a hint as this user has to type them: with the
-// program's place, and with the configuration that was given. Hints are written
-// as "lightwork COMMAND" everywhere, so no command needs to know either.
+// program's place, and with the configuration that was given. Commands write their
+// hints as "lightwork COMMAND", and rooms that know no command name an action.
 func (g *Globals) Spell(hint string) string {
-	return commandIn.ReplaceAllStringFunc(hint, func(found string) string {
+	return commandIn.ReplaceAllStringFunc(Say(hint), func(found string) string {
 		parts := commandIn.FindStringSubmatch(found)
 		return parts[1] + g.spellCommand(parts[2])
 	})

@@ -227,6 +227,6 @@ func (m *demoMarket) serve(ctx context.Context, g *errgroup.Group) {
 		g.Go(func() error { return m.ledger.Serve(ctx, m.ledgerOn) })
 	}
 	g.Go(func() error {
-		return node.RunProvider(ctx, m.config, m.Log, node.NewSaleLog(slog.New(slog.DiscardHandler), func(string) { close(m.ready) }), nil)
+		return node.RunProvider(ctx, m.config, m.Log, node.NewSaleLog(slog.New(slog.DiscardHandler), app.Say, func(string) { close(m.ready) }), nil)
 	})
 }

@@ -67,7 +67,7 @@ func (c Cmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	}
 	all = append(all, tried...)
 	for i := range all {
-		all[i].Fix = g.Spell(all[i].Fix)
+		all[i].Detail, all[i].Fix = app.Say(all[i].Detail), g.Spell(all[i].Fix)
 	}
 	if c.JSON {
 		if err := app.PrintJSON(s.Out, all); err != nil {

@@ -58,7 +58,7 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
 
-	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, func(key string) {
+	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, app.Say, func(key string) {
 		npub, _ := receipts.Npub(key)
 		s.Told.Info("selling as " + npub)
 		if a := c.Admission().Word(); a != provider.AdmissionOpen {

@@ -28,7 +28,7 @@ func (c configCheckCmd) Run(s *app.Streams, g *app.Globals) error {
 	if c.JSON {
 		out := map[string]any{"file": g.Config, "ok": err == nil}
 		if err != nil {
-			out["error"] = err.Error()
+			out["error"] = app.Say(err.Error()) // several mistakes have their hints in it
 		}
 		if coded := (*advice.Error)(nil); errors.As(err, &coded) && coded.Hint != "" {
 			out["hint"] = g.Spell(coded.Hint)

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/supervisor"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
@@ -41,7 +42,7 @@ func CheckAgents(ctx context.Context, c *node.Node) []Finding {
 		case a.ID == "":
 			f = Finding{"agent", "fail", a.Reason, "put a readable " + manifest.FileName + " into " + a.Dir + ", or take the agent out of the configuration"}
 		case !a.Approved:
-			f.State, f.Detail, f.Fix = "warn", node.NotTwice(a.ID, a.Reason), "lightwork agents approve "+a.ID
+			f.State, f.Detail, f.Fix = "warn", node.NotTwice(a.ID, a.Reason), advice.With(advice.ApproveAgent, a.ID)
 		case running != nil:
 			f = runs(f, a.ID, running)
 		}
@@ -67,7 +68,7 @@ func runs(f Finding, id string, running map[string]host.Status) Finding {
 	case !known:
 		f.State, f.Detail, f.Fix = "warn", "approved, but the running node does not know it", "restart the node: it reads its configuration at the start"
 	case a.State == string(supervisor.StateDown), a.State == string(supervisor.StateBackoff), a.State == string(supervisor.StateUnhealthy):
-		f.State, f.Detail, f.Fix = "warn", "approved, and "+strings.TrimSuffix(a.State+": "+a.Reason, ": "), "lightwork agents logs "+id+" has what it printed; lightwork agents restart "+id
+		f.State, f.Detail, f.Fix = "warn", "approved, and "+strings.TrimSuffix(a.State+": "+a.Reason, ": "), advice.With(advice.ReadAgentLog, id)+" has what it printed; "+advice.With(advice.RestartAgent, id)
 	}
 	return f
 }

@@ -40,7 +40,7 @@ func CheckRelays(ctx context.Context, c *config.Config) []Finding {
 		if err != nil {
 			fix := "correct the address, or name another under relays"
 			if strings.TrimRight(r, "/") == "ws://"+cmp.Or(c.Relay.Listen, config.DefaultRelayListen) {
-				fix = "start it (lightwork relay) or name another under relays"
+				fix = "start it (" + advice.RunRelay + ") or name another under relays"
 			}
 			all = append(all, Finding{"relay", "fail", fmt.Sprintf("%s: %v", r, err), fix})
 			continue
@@ -76,7 +76,7 @@ func checkBlobs(ctx context.Context, server string) Finding {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 
-	const fix = "results need a Blossom server: name one under blobs, or run lightwork relay"
+	const fix = "results need a Blossom server: name one under blobs, or run " + advice.RunRelay
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimRight(server, "/")+"/"+strings.Repeat("0", 64), nil)
 	if err != nil {
 		return Finding{"blob server", "fail", err.Error(), fix}
@@ -139,11 +139,11 @@ func checkWallet(ctx context.Context, c *config.Config, role string, conf config
 	}
 	w, closeWallet, err := wallets.Open(ctx, c, conf, role, log)
 	if err != nil {
-		chain := "" // the macaroons for coins are others
-		if conf.Backend == config.BackendOnchain {
-			chain = " --chain"
+		rights := advice.ShowRights
+		if conf.Backend == config.BackendOnchain { // the macaroons for coins are others
+			rights = advice.ShowChainRights
 		}
-		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, lightwork wallet permissions" + chain + " prints how to make the macaroon"
+		fix := "check " + role + ".wallet.lnd: the certificate is ~/.lnd/tls.cert, " + rights + " prints how to make the macaroon"
 		if hint := (*advice.Error)(nil); conf.Backend != "lnd" && conf.Backend != config.BackendOnchain && errors.As(err, &hint) {
 			fix = hint.Hint
 		}
@@ -242,7 +242,7 @@ func checkMint(ctx context.Context, w *cashu.Wallet, name string, node payments.
 	if err := w.Check(ctx); err != nil {
 		return Finding{name, "fail", err.Error(), "is the mint right, and does it run? lightwork knows mints with locked notes (NUT-14), proofs (NUT-12) and keys for sats"}
 	}
-	return Finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose; lightwork wallet cashu-seed shows the words to write down", node.PubKey, node.Network), ""}
+	return Finding{name, "ok", fmt.Sprintf("%s on %s, which holds the bitcoin: keep no more there than you would lose; "+advice.ShowSeed+" shows the words to write down", node.PubKey, node.Network), ""}
 }
 
 // checkCoins warns of an lnd without coins to pay with.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -53,24 +54,23 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// locked is secretOne under a passphrase.
-func locked(t *testing.T, phrase string) string {
-	t.Helper()
+// locked is secretOne under the passphrase "correct horse"; a lock takes long by design.
+var locked = sync.OnceValue(func() string {
 	key, err := relay.ParseKey(secretOne)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	text, err := key.Lock(phrase)
+	text, err := key.Lock("correct horse")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return text
-}
+})
 
 // TestParse: a key file says how its key is kept, and whose it is as far as that shows
 // without a secret.
 func TestParse(t *testing.T) {
-	ncryptsec := locked(t, "correct horse")
+	ncryptsec := locked()
 	for name, c := range map[string]struct{ text, kept, public string }{
 		"hex":                          {secretOne, KeptPlain, publicOne},
 		"hex with blanks":              {"  " + secretOne + " \n\n", KeptPlain, publicOne},
@@ -142,7 +142,7 @@ func TestRead(t *testing.T) {
 // nobody there it asks nobody.
 func TestOpenLocked(t *testing.T) {
 	c := node(t)
-	write(t, c.KeyFile("buyer"), locked(t, "correct horse")+"\n# "+display.NPub(publicOne)+"\n", 0o600)
+	write(t, c.KeyFile("buyer"), locked()+"\n# "+display.NPub(publicOne)+"\n", 0o600)
 	k, err := Read(c, "buyer")
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestPlaceKey(t *testing.T) {
 		t.Errorf("its mode is %v (%v)", st.Mode(), err)
 	}
 
-	two := RoleKey{Role: "buyer", Path: path, Kept: KeptLocked, Text: locked(t, "p"), Public: publicOne}
+	two := RoleKey{Role: "buyer", Path: path, Kept: KeptLocked, Text: locked(), Public: publicOne}
 	if err := PlaceKey(two, false); err == nil || read(t, path) != secretOne+"\n" {
 		t.Errorf("a key was replaced unasked: %v", err)
 	}

@@ -73,7 +73,7 @@ func KeyMaker(c *config.Config, role, from string) func(string) error {
 func PlaceFree(path string, force bool) error {
 	_, err := os.Lstat(path)
 	if err == nil && !force {
-		return advice.Usage("--force replaces it and keeps it as "+path+".old", "%s holds a key already", path)
+		return advice.Usage(advice.ReplaceFile+" replaces it and keeps it as "+path+".old", "%s holds a key already", path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -14,7 +14,7 @@ import (
 func RootSecret(path string) ([]byte, error) {
 	text, err := ReadSecret(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, advice.Usage("correct identity.root_secret_file, or restore it from your backup; for a new node lightwork init makes one", "preimage secret: %w", err)
+		return nil, advice.Usage("correct identity.root_secret_file, or restore it from your backup; for a new node "+advice.SetUp+" makes one", "preimage secret: %w", err)
 	}
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func RootSecret(path string) ([]byte, error) {
 func ReadSecret(path string) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
-		return "", advice.Usage("lightwork init makes the files that are missing", "secret file: %w", err)
+		return "", advice.Usage(advice.SetUp+" makes the files that are missing", "secret file: %w", err)
 	}
 	if st.Mode().Perm()&0o077 != 0 {
 		return "", advice.Usage("chmod 600 "+path, "secret file %s is readable by others (mode %04o)", path, st.Mode().Perm())

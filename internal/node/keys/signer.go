@@ -65,10 +65,10 @@ func Read(c *config.Config, role string) (RoleKey, error) {
 	k := RoleKey{Role: role, Path: c.KeyFile(role)}
 	text, err := relay.ReadKeyFile(k.Path)
 	if errors.Is(err, relay.ErrKeyMode) {
-		return k, advice.Usage("lightwork doctor checks all of them", "%s key: %w", role, err)
+		return k, advice.Usage(advice.Check+" checks all of them", "%s key: %w", role, err)
 	}
 	if err != nil {
-		return k, advice.Usage("correct identity."+role+"_key_file, or restore it from your backup; for a new node lightwork init makes one", "%s key: %w", role, err)
+		return k, advice.Usage("correct identity."+role+"_key_file, or restore it from your backup; for a new node "+advice.SetUp+" makes one", "%s key: %w", role, err)
 	}
 	return Parse(k, text)
 }
@@ -97,7 +97,7 @@ func Parse(k RoleKey, text string) (RoleKey, error) {
 	}
 
 	if err != nil {
-		return k, advice.Usage("restore it from your backup; lightwork keys import and lightwork keys connect write such a file", "%s key: %s: %w", k.Role, k.Path, err)
+		return k, advice.Usage("restore it from your backup; "+advice.ImportKey+" and "+advice.ConnectKey+" write such a file", "%s key: %s: %w", k.Role, k.Path, err)
 	}
 	return k, nil
 }
@@ -202,7 +202,7 @@ func Open(c *config.Config, role string, log *slog.Logger) (Signer, error) {
 
 	client, err := bunker.New(k.Remote, bunker.Config{Log: log})
 	if err != nil {
-		return Signer{}, advice.Usage("lightwork keys connect "+role+" writes it anew", "%s key: %w", role, err)
+		return Signer{}, advice.Usage(advice.With(advice.ConnectKey, role)+" writes it anew", "%s key: %w", role, err)
 	}
 	return Signer{Signer: client, Cipher: client, Remote: client}, nil
 }

@@ -82,10 +82,10 @@ func (s *Runtime) Build(ctx context.Context, c *config.Config, agents *host.Host
 
 	built, err := organism.Build(o, organismParts(agents, TellingSupervisor{sup, s.Told}, s.k, c, s.log))
 	if errors.Is(err, errAgentDown) {
-		return advice.Hint(err, "lightwork agents list says why it does not run")
+		return advice.Hint(err, advice.ListAgents+" says why it does not run")
 	}
 	if err != nil {
-		return advice.Usage("lightwork agents list says why an agent does not run; lightwork config check what the configuration lacks", "%w", err)
+		return advice.Usage(advice.ListAgents+" says why an agent does not run; "+advice.CheckConfig+" what the configuration lacks", "%w", err)
 	}
 
 	router, err := routing.New(ctx, routing.Config{
@@ -118,7 +118,7 @@ func (s *Runtime) Start(ctx context.Context, c *config.Config, build func(contex
 	s.rebuild = build
 	err := build(ctx)
 	if errors.Is(err, errAgentDown) {
-		s.log.Warn("the organism is not in force: it begins when its agents run", "err", err, "hint", "lightwork agents list says why one does not run")
+		s.log.Warn("the organism is not in force: it begins when its agents run", "err", err)
 		return nil
 	}
 	return err
@@ -238,7 +238,7 @@ func (l *living) formError(name string, err error) error {
 		return err
 	}
 	example := routing.Example(l.Capabilities[i].Schema)
-	return &host.CallError{Code: wire.CodeInvalidInput, Message: fmt.Sprintf("%v; with --listener %s the text is JSON such as %s, without it \"field: value\" fills in a field", err, name, example)}
+	return &host.CallError{Code: wire.CodeInvalidInput, Message: fmt.Sprintf("%v; with "+advice.NameListener+" %s the text is JSON such as %s, without it \"field: value\" fills in a field", err, name, example)}
 }
 
 // askError is what a person is told.

@@ -27,9 +27,10 @@ func (s *Runtime) reread(ctx context.Context, say func(format string, args ...an
 		return
 	}
 	if err := build(ctx); err != nil {
-		coded := &advice.Error{}
-		_ = errors.As(err, &coded)
-		s.log.Error("the organism cannot be read again: nothing changes", "err", err, "hint", coded.Hint)
+		s.log.Error("the organism cannot be read again: nothing changes", "err", err)
+		if coded := (*advice.Error)(nil); errors.As(err, &coded) && coded.Hint != "" {
+			say("for the organism to be read again: %s", coded.Hint)
+		}
 		return
 	}
 

@@ -83,14 +83,14 @@ func cashuOf(c *config.Config, w config.Cashu, role string, seed cashu.Seed, log
 func CashuHint(err error) string {
 	switch {
 	case errors.Is(err, cashu.ErrCap):
-		return "lightwork wallet cashu-export takes some out; cashu.max_msats is the bound"
+		return advice.TakeNotesOut + " takes some out; cashu.max_msats is the bound"
 	case errors.Is(err, sqlite.ErrReadOnly):
 		return "another lightwork has the wallet open: stop it first"
 	}
 	if errors.Is(err, payments.ErrWalletUnavailable) {
-		return "lightwork doctor asks the mint; while it does not answer nothing is lost, and what is under way goes on when it does"
+		return advice.Check + " asks the mint; while it does not answer nothing is lost, and what is under way goes on when it does"
 	}
-	return "lightwork doctor asks the mint"
+	return advice.Check + " asks the mint"
 }
 
 // What a command does with notes of a mint.
@@ -115,7 +115,7 @@ func MeltHint(err error) string {
 	case errors.Is(err, sqlite.ErrReadOnly):
 		return CashuHint(err)
 	case errors.Is(err, payments.ErrInsufficientFunds):
-		return "lightwork wallet status shows what there is; fees come on top of the amount"
+		return advice.ShowWallet + " shows what there is; fees come on top of the amount"
 	case errors.Is(err, payments.ErrExpired), errors.As(err, new(*cashu.MintError)):
 		return "nothing was paid; ask the payee for another invoice"
 	case errors.Is(err, payments.ErrWrongNetwork), errors.Is(err, payments.ErrAmount):
@@ -148,7 +148,7 @@ func NewSeedFile(path string) error {
 func ReadSeed(c *config.Config, w config.Cashu) (cashu.Seed, error) {
 	text, err := keys.ReadSecret(c.Path(w.SeedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return cashu.Seed{}, advice.Usage("put your backup of it there, or give its words to lightwork wallet cashu-restore --words: without them the notes cannot be had again; lightwork init makes one for a new wallet", "%w", err)
+		return cashu.Seed{}, advice.Usage("put your backup of it there, or give its words to "+advice.RestoreWords+": without them the notes cannot be had again; "+advice.SetUp+" makes one for a new wallet", "%w", err)
 	}
 	if err != nil {
 		return cashu.Seed{}, err
@@ -201,7 +201,7 @@ func admits(ctx context.Context, c *config.Config, w config.Cashu, role string, 
 	case errors.Is(err, sqlite.ErrLocked):
 		return advice.Hint(err, "another lightwork has the wallet open: stop it first")
 	case errors.Is(err, payments.ErrBadRequest):
-		return advice.Usage("nothing was changed; set up another node for these words: lightwork init --dir DIR --wallet cashu --mint "+w.Mint, "%w", err)
+		return advice.Usage("nothing was changed; set up another node for these words: "+advice.With(advice.SetUpElsewhere, w.Mint), "%w", err)
 	case err != nil:
 		return err
 	}

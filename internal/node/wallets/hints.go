@@ -18,13 +18,13 @@ func Hint(err error, role string, w config.Wallet) string {
 	section := role + ".wallet.lnd"
 	switch {
 	case w.Backend == "play" && errors.Is(err, payments.ErrWalletUnavailable):
-		return "lightwork wallet play-serve runs the ledger; " + role + ".wallet.play.url says where it is"
+		return advice.ServePlayMoney + " runs the ledger; " + role + ".wallet.play.url says where it is"
 	case w.Backend == "nwc" && errors.Is(err, payments.ErrWalletUnavailable):
 		return "the wallet must run, and the relay that " + role + ".wallet.nwc.uri_file names be reachable; a connection that its app has ended needs a new address in the file"
 	case w.Backend == "cashu" && errors.Is(err, payments.ErrWalletUnavailable):
 		return role + ".wallet.cashu.mint does not answer: nothing is lost, and what is under way goes on when it does"
 	case w.Backend != "lnd" && w.Backend != config.BackendOnchain:
-		return "lightwork doctor checks the wallet"
+		return advice.Check + " checks the wallet"
 	case errors.Is(err, lnd.ErrWalletLocked):
 		return "lncli unlock"
 	case errors.Is(err, payments.ErrUnauthorized):
@@ -35,7 +35,7 @@ func Hint(err error, role string, w config.Wallet) string {
 		return "start lnd, or correct " + section + ".address and tls_cert_file; lncli state says whether it is ready"
 	}
 
-	return "lightwork doctor checks the wallet"
+	return advice.Check + " checks the wallet"
 }
 
 // Plain says in one line what a provider's wallet lacks, and the next step.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
@@ -29,8 +30,8 @@ func TestWalletHints(t *testing.T) {
 		{config.BackendOnchain, away, "start lnd"},
 		{"nwc", away, "the relay that buyer.wallet.nwc.uri_file names"},
 		{"cashu", away, "buyer.wallet.cashu.mint does not answer"},
-		{"play", away, "play-serve runs the ledger"},
-		{"nwc", payments.ErrUnsupported, "doctor checks the wallet"},
+		{"play", away, advice.ServePlayMoney + " runs the ledger"},
+		{"nwc", payments.ErrUnsupported, advice.Check + " checks the wallet"},
 	} {
 		if got := Hint(c.err, "buyer", config.Wallet{Backend: c.backend}); !strings.Contains(got, c.says) {
 			t.Errorf("%s, %v: %q", c.backend, c.err, got)

@@ -65,10 +65,10 @@ func OpenLND(c *config.Config, w config.LND, log *slog.Logger) (*lnd.Wallet, err
 		MacaroonFile: c.Path(w.MacaroonFile), Network: w.Network, Log: log,
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, advice.Usage("put lnd's tls.cert and a macaroon there: lightwork wallet permissions --help says how to bake one", "%w", err)
+		return nil, advice.Usage("put lnd's tls.cert and a macaroon there: "+advice.ExplainRights+" says how to bake one", "%w", err)
 	}
 	if err != nil {
-		return nil, advice.Hint(err, "lightwork doctor checks the wallet")
+		return nil, advice.Hint(err, advice.Check+" checks the wallet")
 	}
 	return client, nil
 }

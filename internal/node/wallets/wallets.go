@@ -37,7 +37,7 @@ func Open(ctx context.Context, c *config.Config, w config.Wallet, role string, l
 		}
 		if err := client.OpenWallet(ctx, role+"-"+hashing.Bytes([]byte(token)).Hex()[:16]); err != nil {
 			client.Close()
-			return nil, nil, advice.Hint(fmt.Errorf("play-money wallet: %w", err), "lightwork wallet play-serve runs the ledger")
+			return nil, nil, advice.Hint(fmt.Errorf("play-money wallet: %w", err), advice.ServePlayMoney+" runs the ledger")
 		}
 		return client, client.Close, nil
 	case "lnd":
