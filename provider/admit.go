@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -42,7 +43,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if reason := votes(terms, req); reason.Code != "" {
 		return Job{}, nil, reason
 	}
-	if terms.Agreement == "commit" && p.walletChooses(mode) {
+	if terms.Agreement == "commit" && p.collector.ChoosesHash(mode) {
 		return Job{}, nil, because(CodeInvalidInput, "param agreement: commit needs sealed delivery, and this provider's wallet is paid for results in the clear only")
 	}
 	if err := p.gate.IsFreeEnough(ev, mode); err != nil {
@@ -57,7 +58,7 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 	if mode == receipts.ModeFree {
 		price = 0
 	} else {
-		price, credit = p.lessCredit(ctx, ev.PubKey, price)
+		price, credit = p.collector.LessCredit(ctx, ev.PubKey, price)
 		fee = offer.Table().Engagement(req, terms.Judged())
 		if price < p.cfg.LeastMsats {
 			return Job{}, nil, because(CodePriceTooSmall, fmt.Sprintf(
@@ -80,7 +81,11 @@ func (p *Provider) admit(ctx context.Context, ev nostr.Event, inputs []string) (
 		}
 		return Job{}, nil, reasonOf(err)
 	}
-	j, err := p.quote(ev, req, asked{terms, mode, inputs}, price, credit, fee, ttl)
+	ends, _ := expiration(ev)
+	j, err := p.collector.Quote(charge.Order{
+		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey, Typed: req, Terms: terms, Mode: mode, Inputs: inputs, Ends: ends, TTL: ttl,
+		PriceMsats: price, CreditMsats: credit, FeeMsats: fee,
+	})
 	if err != nil {
 		p.gate.Leave(ev.ID)
 		p.log.Error("make quote", "request", ev.ID, "err", err)

@@ -11,17 +11,11 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
-
-// asksCommit reports whether the request is one of a panel's: its sealed result
-// is to commit to the agreement hash, which is revealed when the buyer asks.
-func asksCommit(ev nostr.Event) bool {
-	terms, err := receipts.TermsOf(ev.Tags)
-	return err == nil && terms.Agreement == "commit"
-}
 
 // votes refuses a seat of a panel whose document says something else, or that has
 // one seat: who reveals to a panel of one tells the buyer what the result is, and
@@ -45,24 +39,22 @@ func votes(terms receipts.RequestTerms, req *schemas.Request) Reason {
 	return because(CodeInvalidInput, fmt.Sprintf("param agreement: needs verification.redundancy of 2 or more and adjudication %s", want))
 }
 
-// quorum reports whether a closing lists more than half of the seats that the
+// hasQuorum reports whether a closing lists more than half of the seats that the
 // job's request states: with fewer nobody can be paid, so nothing is revealed.
-func quorum(job Job, c receipts.Closing) bool {
-	s, ok := schemas.Lookup(job.SchemaID)
-	if !ok {
-		return false
-	}
-	req, err := s.ParseRequest(job.Input)
-	return err == nil && 2*int64(len(c.Results)) > req.Verification().Redundancy
+func (a *actor) hasQuorum(c receipts.Closing) bool {
+	return 2*int64(len(c.Results)) > a.job.Typed.Verification().Redundancy
 }
 
+// asksCommit reports whether the request is one of a panel's: its sealed result
+// is to commit to the agreement hash, which is revealed when the buyer asks.
+func (a *actor) asksCommit() bool { return a.job.Terms.Agreement == "commit" }
+
 // commitTags are what a sealed result event of a panel carries besides its terms.
-func (p *Provider) commitTags(ctx context.Context, job Job, r Result) (nostr.Tags, error) {
-	asked, err := p.pub.Request(ctx, job)
-	if err != nil || r.AgreementHash == nil || !asksCommit(asked) {
-		return nil, err
+func (a *actor) commitTags(r Result) (nostr.Tags, error) {
+	if r.AgreementHash == nil || !a.asksCommit() {
+		return nil, nil
 	}
-	commit, err := receipts.Commit(p.key, *r.AgreementHash, p.commitNonce(job))
+	commit, err := receipts.Commit(a.p.key, *r.AgreementHash, a.p.commitNonce(a.job.Job))
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +85,12 @@ func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
 		if r.Provider != p.key {
 			continue
 		}
+		a := p.openOf(ev.PubKey, r.RequestID)
+		if a == nil || a.unreadable != nil {
+			continue
+		}
 		job, err := p.cfg.Store.Job(ctx, r.RequestID)
-		if err != nil || job.Buyer != ev.PubKey || !p.committed(ctx, job, r) || !quorum(job, c) {
+		if err != nil || !a.hasCommitted(ctx, job, r) || !a.hasQuorum(c) {
 			continue
 		}
 		if !p.seen.Add("reveal/" + r.RequestID) {
@@ -125,18 +121,14 @@ func (p *Provider) closingOf(ctx context.Context, ev nostr.Event) (receipts.Clos
 	return receipts.ParseClosing([]byte(inner.Content))
 }
 
-// committed reports whether the job waits for its reveal, and the closing names
-// the result that it delivered.
-func (p *Provider) committed(ctx context.Context, job Job, r receipts.PanelResult) bool {
-	if job.State != StateDelivering || job.Result == nil || job.Result.AgreementHash == nil || !isSealed(job) {
+// hasCommitted reports whether the job, as the store has it, waits for its reveal, and
+// the closing names the result that it delivered.
+func (a *actor) hasCommitted(ctx context.Context, job Job, r receipts.PanelResult) bool {
+	if job.State != StateDelivering || job.Result == nil || job.Result.AgreementHash == nil || !a.job.IsSealed() || !a.asksCommit() {
 		return false
 	}
-	result, err := p.boundResult(ctx, job)
-	if err != nil || result.ID != r.ResultID {
-		return false
-	}
-	asked, err := p.pub.Request(ctx, job)
-	return err == nil && asksCommit(asked)
+	result, err := charge.BoundResult(ctx, a.p.pub, job.Result)
+	return err == nil && result.ID == r.ResultID
 }
 
 func (p *Provider) openCommit(ctx context.Context, job Job) error {

@@ -6,59 +6,54 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // begin waits for a free slot and runs the job.
-func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
-	deadline, reason, err := p.deadline(ctx, job, sig)
+func (a *actor) begin(ctx context.Context) error {
+	p, j := a.p, a.job
+	deadline, err := a.deadline(ctx)
 	if err != nil {
 		return err
 	}
-	if reason.Code == CodeRestored {
-		return p.closeDelivered(ctx, job)
-	}
-	if reason.Code != "" {
-		return p.giveBack(ctx, job, StateFailed, reason)
-	}
-	if job.Run >= p.limits.Runs {
-		return p.giveBack(ctx, job, StateFailed, because(CodeNodeRestart, fmt.Sprintf("no run of %d lasted", job.Run)))
+	if j.Run >= p.limits.Runs {
+		return openjob.GiveBack(StateFailed, CodeNodeRestart, fmt.Sprintf("no run of %d lasted", j.Run))
 	}
 
-	if delivered, err := p.deliveredBefore(ctx, job, deadline); err != nil {
+	if delivered, err := a.deliveredBefore(ctx, deadline); err != nil {
 		return err
 	} else if delivered {
-		return p.closeDelivered(ctx, job)
+		return openjob.Delivered()
 	}
 
 	if !time.Now().Before(deadline) { // after an outage, say
-		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "the job's deadline passed"))
+		return openjob.GiveBack(StateFailed, CodeDeadline, "the job's deadline passed")
 	}
 	wait, stop := context.WithDeadline(ctx, deadline)
 	defer stop()
 
 	select {
-	case <-sig.cancel: // before a slot that is free too
-		return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before the run"))
+	case <-j.Cancel: // before a slot that is free too
+		return openjob.GiveBack(StateCanceled, CodeCanceled, "by the buyer, before the run")
 	default:
 	}
 
-	leave, got := p.gate.Slot(wait, job, sig.cancel)
+	leave, got := p.gate.Slot(wait, j.Job, j.Cancel)
 	switch {
 	case got:
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case wait.Err() == nil:
-		return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before the run"))
+		return openjob.GiveBack(StateCanceled, CodeCanceled, "by the buyer, before the run")
 	default:
-		return p.giveBack(ctx, job, StateFailed, because(CodeDeadline, "no free slot in time"))
+		return openjob.GiveBack(StateFailed, CodeDeadline, "no free slot in time")
 	}
 
-	err = p.run(wait, job, sig, deadline)
+	err = a.run(wait, deadline)
 	leave()
 	if v := (*verdict)(nil); errors.As(err, &v) {
-		return p.conclude(ctx, v)
+		return a.conclude(ctx, v)
 	}
 	return err
 }
@@ -66,14 +61,15 @@ func (p *Provider) begin(ctx context.Context, job Job, sig *jobSignal) error {
 // deliveredBefore asks what the relays know of the job, until its deadline. A
 // restored database can be older than the deadlines in it: then a while longer,
 // since what was delivered and paid must not be paid back.
-func (p *Provider) deliveredBefore(ctx context.Context, job Job, deadline time.Time) (bool, error) {
+func (a *actor) deliveredBefore(ctx context.Context, deadline time.Time) (bool, error) {
+	p := a.p
 	until := deadline
 	if now := time.Now(); !now.Before(deadline) {
 		until = now.Add(p.limits.QuoteTTL)
 	}
 	asking, stop := context.WithDeadline(ctx, until)
 	defer stop()
-	delivered, err := p.restored.IsReceipted(asking, job.RequestID, receipts.PurposeResult)
+	delivered, err := p.restored.IsReceipted(asking, a.job.RequestID, receipts.PurposeResult)
 	if ctx.Err() != nil {
 		return false, ctx.Err()
 	}
@@ -87,49 +83,31 @@ const runMargin = 30 * time.Second
 // deadline is the job's one deadline: the least of all that bounds the work
 // (K-24). It was decided as the first run started, or it is now: from the time to
 // wait for a slot, the request's own limit, and how long the payment is held.
-// The wallet is asked each time: the held payment may be gone since, or be lost
-// sooner than it said.
-func (p *Provider) deadline(ctx context.Context, job Job, sig *jobSignal) (time.Time, Reason, error) {
-	limit, err := sig.limitOf(job)
-	if err != nil {
-		return time.Time{}, because(CodeInternal, "stored request unreadable"), nil
-	}
-	end := job.Deadline
+func (a *actor) deadline(ctx context.Context) (time.Time, error) {
+	limit := a.job.RunLimit()
+	end := a.job.Deadline
 	if end.IsZero() {
-		end = p.startBy(job).Add(limit + runMargin)
+		end = a.startBy().Add(limit + runMargin)
 	}
-	if job.Mode != receipts.ModeHold {
-		return end, Reason{}, nil
+	held, err := a.bill.HeldUntil(ctx, limit)
+	if err != nil || held.IsZero() {
+		return end, err
 	}
-	inv, err := p.jobInvoice(ctx, job, job.PaymentHash)
-	if err != nil {
-		return time.Time{}, Reason{}, fmt.Errorf("look up held invoice: %w", err)
-	}
-	if inv.State == payments.InvoiceSettled {
-		return time.Time{}, Reason{Code: CodeRestored}, nil
-	}
-	if inv.State != payments.InvoiceHeld {
-		return time.Time{}, because(CodePaymentLost, "the held payment is "+string(inv.State)), nil
-	}
-
-	held := inv.SettleBy.Add(-p.limits.HoldMargin)
-	if time.Until(held) < limit {
-		return time.Time{}, because(CodeDeadline, "the payment cannot be held long enough"), nil
-	}
-	return earlier(end, held), Reason{}, nil
+	return earlier(end, held), nil
 }
 
 // startBy is when a job that has not begun is waited for no longer: counted from
 // what the store has, so that a restart gives no time.
-func (p *Provider) startBy(job Job) time.Time {
-	if job.State != StateQuoted { // paid then
-		return job.StateAt.Add(p.limits.QuoteTTL)
+func (a *actor) startBy() time.Time {
+	j, wait := a.job, a.p.limits.QuoteTTL
+	if j.State != StateQuoted { // paid then
+		return j.StateAt.Add(wait)
 	}
-	by := job.AddedAt.Add(p.limits.QuoteTTL)
-	if job.Engagement != nil { // as long after the fee as without one
-		by = by.Add(p.limits.QuoteTTL)
+	by := j.AddedAt.Add(wait)
+	if j.Engagement != nil { // as long after the fee as without one
+		by = by.Add(wait)
 	}
-	return earlier(by, job.ExpiresAt)
+	return earlier(by, j.ExpiresAt)
 }
 
 func earlier(a, b time.Time) time.Time {

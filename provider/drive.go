@@ -4,44 +4,54 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// drive owns one job: it does the next step from where the job stands, reads
-// where it stands now, and repeats until the job is terminal. A step that fails
-// for a passing reason is tried again; since every step commits before the next
-// begins, a restart enters this loop at the same place.
-func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
-	id := job.RequestID
+// actor owns one job: its goroutine does the job's steps.
+type actor struct {
+	p    *Provider
+	job  *openjob.Job
+	bill *charge.Bill
+	// unreadable is why some of the job's documents could not be parsed; nil if all were.
+	unreadable error
+	canceled   sync.Once // job.Cancel is closed
+
+	answers answers // Provider.mu owns it: what relays said of the result
+}
+
+// drive does the job's next step from where it stands, reads where it stands now, and
+// repeats until the job is terminal. A step that fails for a passing reason is tried
+// again; since every step commits before the next begins, a restart enters this loop at
+// the same place.
+func (a *actor) drive(ctx context.Context) {
+	p, id := a.p, a.job.RequestID
 	log := p.log.With("request", id)
-	sig.stands = &job
 
-	canceled := sig.cancel
+	canceled := a.job.Cancel
 	for pause := time.Second; ; {
-		var err error
-		if sig.stands != nil {
-			job, sig.stands = *sig.stands, nil
-		} else {
-			job, err = p.cfg.Store.Job(ctx, id)
-		}
+		err := a.job.Refresh(ctx, p.cfg.Store.Job)
 
-		if err == nil && job.State.Terminal() {
-			if job.Reason.Code == CodePaymentUnknown {
-				p.awaitAnswer(ctx, job, sig)
+		if err == nil && a.job.State.Terminal() {
+			if a.job.Reason.Code == CodePaymentUnknown {
+				a.awaitAnswer(ctx)
 			}
-			p.late(ctx, job)
+			p.late(ctx, a.job.Job)
 			return
 		}
 
 		if err == nil {
-			err = p.step(ctx, job, sig)
+			err = a.step(ctx)
+		}
+		if end := (*openjob.End)(nil); errors.As(err, &end) {
+			err = a.end(ctx, end)
 		}
 
 		switch {
@@ -52,22 +62,22 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 			continue
 		}
 
-		log.Warn("step failed, trying again", "state", job.State, "in", pause, "err", err)
+		log.Warn("step failed, trying again", "state", a.job.State, "in", pause, "err", err)
 		p.storeTrouble(err)
-		if job.State == StateQuoted && !time.Now().Before(job.ExpiresAt) {
+		if a.job.State == StateQuoted && !time.Now().Before(a.job.ExpiresAt) {
 			p.gate.Leave(id) // it is in nobody's way while it waits for the wallet
 		}
-		if p.silent(job) {
+		if a.bill.IsSilent() {
 			to := StateFailed
-			if job.State == StateQuoted {
+			if a.job.State == StateQuoted {
 				to = StateExpired
 			}
-			if p.giveUp(ctx, job, to) == nil {
+			if a.giveUp(ctx, to) == nil {
 				continue
 			}
 		}
 
-		wake := sig.wake
+		wake := a.job.Wake
 		if errors.As(err, new(*RunError)) {
 			wake = nil // news from relays and wallet mends no agent
 		}
@@ -85,152 +95,107 @@ func (p *Provider) drive(ctx context.Context, job Job, sig *jobSignal) {
 	}
 }
 
-func (p *Provider) step(ctx context.Context, job Job, sig *jobSignal) error {
-	switch job.State {
-	case StateQuoted:
-		c := job.Due()
-		switch {
-		case job.Mode == receipts.ModeFree:
-		case c.BOLT11 == "":
-			return p.ensureInvoice(ctx, job, c, sig)
-		case job.PaidFirst(c):
-			return p.awaitPayment(ctx, job, c, sig)
-		}
-		return p.begin(ctx, job, sig)
-	case StatePaid, StateRunning:
-		return p.begin(ctx, job, sig)
-	case StateDelivering:
-		return p.deliver(ctx, job, sig)
+// step is the next step of the job.
+func (a *actor) step(ctx context.Context) error {
+	if a.unreadable != nil && a.job.State != StateDelivering {
+		return openjob.GiveBack(StateFailed, CodeInternal, "stored request unreadable")
+	} else if a.unreadable != nil {
+		return a.unreadable
 	}
 
-	return fmt.Errorf("job in unknown state %q", job.State)
+	switch a.job.State {
+	case StateQuoted:
+		c := a.job.Due()
+		switch {
+		case a.job.Mode == receipts.ModeFree:
+		case c.BOLT11 == "":
+			return a.bill.Ask(ctx, c)
+		case a.job.PaidFirst(c):
+			return a.awaitPayment(ctx, c)
+		}
+		return a.begin(ctx)
+	case StatePaid, StateRunning:
+		return a.begin(ctx)
+	case StateDelivering:
+		return a.deliver(ctx)
+	}
+
+	return fmt.Errorf("job in unknown state %q", a.job.State)
 }
 
-// ensureInvoice asks the wallet for the invoice of a charge (the same one, however
-// often it asks: P2, P3) and queues what the buyer needs to pay it.
-func (p *Provider) ensureInvoice(ctx context.Context, job Job, c *Charge, sig *jobSignal) error {
-	inv, err := p.newInvoice(ctx, job, c, sig)
-	if err != nil || inv == nil {
+// awaitPayment waits for a payment that is made before the job goes on. A fee is settled
+// at once.
+func (a *actor) awaitPayment(ctx context.Context, c *Charge) error {
+	pay, err := a.bill.AwaitPayment(ctx, c)
+	if err != nil {
+		return err
+	}
+	if c.Purpose == receipts.PurposeEngagement {
+		return a.settle(ctx, c, pay)
+	}
+	if err := a.bill.RecordPaid(ctx, pay); err != nil {
+		return err
+	}
+	a.p.gate.Activate(a.job.RequestID)
+	return nil
+}
+
+// settle takes the final payment of a charge, for which its receipt is issued.
+func (a *actor) settle(ctx context.Context, c *Charge, pay Payment) error {
+	if a.bill.AwaitAcceptance(ctx, c) {
+		return ctx.Err() // look again: it may be here
+	}
+	isReceipted, err := a.p.restored.IsReceipted(ctx, a.job.RequestID, c.Purpose) // the chain is known before it goes on
+	if err != nil {
+		return err
+	}
+	if isReceipted {
+		return openjob.Delivered()
+	}
+
+	var record []OutEvent
+	if c.Purpose == receipts.PurposeResult {
+		record = a.p.trajectoryEvents(ctx, a.job)
+	}
+	if err := a.bill.Settle(ctx, c, pay, record); err != nil {
 		return err
 	}
 
-	var out []OutEvent
-	if job.PaidFirst(c) {
-		ev, err := p.paymentRequired(ctx, job, c, inv.BOLT11)
-		if err != nil {
-			return err
+	switch {
+	case c.Purpose == receipts.PurposeEngagement:
+		if !a.job.PaysFirst() {
+			a.p.gate.Activate(a.job.RequestID)
 		}
-		out = append(out, ev)
+	case a.bill.IsOnChain(): // more may have come than the price
+		a.p.refunds.Begin(ctx, a.job.RequestID)
 	}
 
-	var chosen payments.Hash
-	if c.PaymentHash.IsZero() {
-		chosen = inv.PaymentHash
-	}
-	if err := p.cfg.Store.SetInvoice(ctx, job.RequestID, c.Purpose, inv.BOLT11, chosen, out...); err != nil {
-		return fmt.Errorf("record invoice for the %s: %w", c.Purpose, err)
-	}
-	p.pub.Send(out...)
 	return nil
 }
 
-// awaitPayment waits until the wallet itself says that the invoice is paid, for
-// good, or held. Past the quote's expiry the invoice is cancelled; money that arrives
-// before the cancellation still counts.
-func (p *Provider) awaitPayment(ctx context.Context, job Job, c *Charge, sig *jobSignal) error {
-	for {
-		inv, err := p.finalInvoice(ctx, job, c.PaymentHash)
-		if err != nil {
-			return fmt.Errorf("look up invoice for the %s: %w", c.Purpose, err)
-		}
-
-		wait := p.limits.LookupEvery
-		switch {
-		case underpaid(inv, c.PriceMsats):
-			return p.lost(ctx, job, inv)
-		case inv.State == payments.InvoiceCanceled:
-			return p.invoiceExpired(ctx, job, c, inv)
-		case inv.State == payments.InvoicePending:
-			if p.unconfirmed(job, c.ExpiresAt) {
-				return p.giveBack(ctx, job, StateExpired, because(CodePaymentExpired, notConfirmed))
-			}
-		case unshown(c, inv):
-			return p.noPreimage(ctx, job)
-		case arrived(inv, job.Mode, c):
-			return p.paid(ctx, job, c, sig, payment(inv))
-		case !time.Now().Before(c.ExpiresAt):
-			if err := p.lapse(ctx, job, c, sig); err != nil {
-				return fmt.Errorf("cancel expired invoice: %w", err)
-			}
-			continue
-		default:
-			wait = min(wait, time.Until(c.ExpiresAt))
-		}
-
-		select {
-		case <-sig.wake:
-		case <-time.After(wait):
-		case <-sig.cancel:
-			return p.giveBack(ctx, job, StateCanceled, because(CodeCanceled, "by the buyer, before payment"))
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+// end carries out how a step ends the job. Where the buyer gets its money back it is
+// retried as a whole. Of a wallet that does not answer it is asked after the job's end.
+func (a *actor) end(ctx context.Context, e *openjob.End) error {
+	switch {
+	case e.Reason.Code == CodeRestored:
+		return a.closeDelivered(ctx, e)
+	case !e.Cancel:
+		return a.closeOwing(ctx, e, e.CameMsats)
 	}
-}
 
-// arrived reports whether all of the price is there: settled, or held where the job
-// is paid by a hold invoice. No other charge is made by one, so a wallet that calls it
-// held has not settled it yet, and may never do so.
-func arrived(inv payments.Invoice, mode receipts.Mode, c *Charge) bool {
-	held := inv.State == payments.InvoiceHeld && mode == receipts.ModeHold && c.Purpose == receipts.PurposeResult
-	return (held || inv.State == payments.InvoiceSettled) && inv.PaidMsats >= c.PriceMsats
-}
-
-// paid records a payment that is made before the job goes on. A fee is settled at once.
-func (p *Provider) paid(ctx context.Context, job Job, c *Charge, sig *jobSignal, pay Payment) error {
-	if c.Purpose == receipts.PurposeEngagement {
-		return p.settled(ctx, job, c, sig, pay)
-	}
-	d := directive(job, "payment:"+job.PaymentHash.String())
-	err := p.cfg.Store.SetPaid(ctx, job.RequestID, pay, d, thread(job))
-	if err != nil {
-		return fmt.Errorf("record payment: %w", err)
-	}
-	p.tell(PaymentEvent{RequestID: job.RequestID, Payment: pay})
-	p.gate.Activate(job.RequestID)
-	p.log.Info("paid", "request", job.RequestID, "state", pay.State, "msats", pay.PaidMsats)
-	return nil
-}
-
-func payment(inv payments.Invoice) Payment {
-	return Payment{
-		Hash: inv.PaymentHash, State: inv.State, PaidMsats: inv.PaidMsats,
-		SettleBy: inv.SettleBy, RecordedAt: time.Now().UTC(), Outpoints: inv.Outpoints, Preimage: inv.Preimage,
-	}
-}
-
-func directive(job Job, by string) Directive {
-	return Directive{ID: "dir_" + job.QuoteHash.Hex()[:32], Key: job.RequestID + "/" + string(receipts.PurposeResult), ApprovedBy: by}
-}
-
-// thread is the job's place in the tree of threads.
-func thread(job Job) string { return "root.job[" + job.RequestID + "]" }
-
-// giveBack returns the money, if any came, and ends the job. It is retried as a
-// whole; each part may be repeated. Hold: the payment is cancelled, which costs
-// nobody anything. Prepay: what was received is owed to the buyer. Of a wallet that
-// does not answer it is asked after the job's end.
-func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reason) error {
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		err := p.tryGiveBack(ctx, job, to, reason)
-		if err != nil && p.silent(job) {
-			err = p.giveUp(ctx, job, to)
+		came, err := a.bill.GiveBack(ctx)
+		if err == nil {
+			err = a.closeOwing(ctx, e, came)
+		}
+		if err != nil && a.bill.IsSilent() {
+			err = a.giveUp(ctx, e.State)
 		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, ErrConflict) {
 			return err
 		}
-		p.log.Warn("give the money back, trying again", "request", job.RequestID, "in", pause, "err", err)
-		p.storeTrouble(err)
+		a.p.log.Warn("give the money back, trying again", "request", a.job.RequestID, "in", pause, "err", err)
+		a.p.storeTrouble(err)
 
 		select {
 		case <-time.After(pause):
@@ -240,122 +205,173 @@ func (p *Provider) giveBack(ctx context.Context, job Job, to State, reason Reaso
 	}
 }
 
-func (p *Provider) tryGiveBack(ctx context.Context, job Job, to State, reason Reason) error {
-	owed := feeOwed(job, reason.Code)
-	for _, c := range invoiced(job) {
-		came, err := p.moneyBack(ctx, job, c)
-		if err != nil {
-			return fmt.Errorf("invoice for the %s: %w", c.Purpose, err)
-		}
-		owed += came
-	}
-	return p.closeOwing(ctx, job, to, reason, p.credit(ctx, job, owed))
-}
-
-// moneyBack cancels an invoice, and returns what is owed where it was settled
-// before that. A held payment goes back with the cancellation.
-func (p *Provider) moneyBack(ctx context.Context, job Job, c *Charge) (owedMsats int64, err error) {
-	inv, err := p.finalInvoice(ctx, job, c.PaymentHash)
-	if err != nil {
-		return 0, fmt.Errorf("look up invoice: %w", err)
-	}
-	if inv.State != payments.InvoiceSettled && inv.State != payments.InvoiceCanceled {
-		err := p.cfg.Wallet.CancelInvoice(ctx, c.PaymentHash)
-		p.listen(ctx, job, err)
-		if errors.Is(err, payments.ErrUnsupported) && untold(job, c) {
-			return 0, nil
-		}
-		if err != nil {
-			return 0, fmt.Errorf("cancel invoice: %w", err)
-		}
-		if inv, err = p.finalInvoice(ctx, job, c.PaymentHash); err != nil {
-			return 0, fmt.Errorf("look up cancelled invoice: %w", err)
-		}
-	}
-
-	switch inv.State {
-	case payments.InvoicePending: // on the chain; once it is confirmed, late sees it
-		return 0, nil
-	case payments.InvoiceCanceled:
-		return partlyPaid(p.node.Rail(), inv), nil
-	case payments.InvoiceSettled:
-		return inv.PaidMsats, nil
-	}
-
-	return 0, fmt.Errorf("invoice is still %s after cancelling", inv.State)
-}
-
-// credit is what is owed to the job's buyer, nil if nothing is.
-func (p *Provider) credit(ctx context.Context, job Job, msats int64) *Credit {
-	if msats == 0 {
-		return nil
-	}
-	return &Credit{RequestID: job.RequestID, Buyer: job.Buyer, Msats: msats, RefundTo: p.refunds.Target(ctx, job)}
-}
-
-// close ends a job for which nothing else came than perhaps its engagement fee.
-func (p *Provider) close(ctx context.Context, job Job, to State, reason Reason) error {
-	if to == StateSucceeded {
-		return p.closeOwing(ctx, job, to, reason, nil)
-	}
-	return p.closeOwing(ctx, job, to, reason, p.credit(ctx, job, feeOwed(job, reason.Code)))
-}
-
 // closeOwing ends the job, and says what is owed for it and what becomes of that.
-func (p *Provider) closeOwing(ctx context.Context, job Job, to State, reason Reason, owed *Credit) error {
-	text := told(reason, job).String() + feeText(job, reason.Code)
-	if owed == nil {
-		return p.closeAs(ctx, job, to, reason, text, nil)
+func (a *actor) closeOwing(ctx context.Context, e *openjob.End, cameMsats int64) error {
+	if e.State == StateSucceeded {
+		return a.close(ctx, e, "", nil)
 	}
+
+	text := told(e.Reason, a.job.Job).String()
+	if kept := charge.FeeKept(&a.job.Job, e.Reason.Code); kept > 0 {
+		text += fmt.Sprintf("; the engagement fee of %d msats stays paid: the attempt was made", kept)
+	}
+	owed := a.p.credit(a.job, cameMsats+charge.FeeOwed(&a.job.Job, e.Reason.Code))
+	if owed == nil {
+		return a.close(ctx, e, text, nil)
+	}
+
 	var why string
-	owed.Refund, why = p.refunds.Plan(ctx, job, *owed, reason.Code)
-	err := p.closeAs(ctx, job, to, reason, text+"; "+refund.OwedText(*owed, why), owed)
+	owed.Refund, why = a.p.refunds.Plan(ctx, a.job.Job, *owed, e.Reason.Code)
+	err := a.close(ctx, e, text+"; "+refund.OwedText(*owed, why), owed)
 	if errors.Is(err, ErrRefundTaken) { // named for two jobs: it pays one of them
 		owed.Refund = nil
-		err = p.closeAs(ctx, job, to, reason, text+"; "+refund.OwedText(*owed, "its refund invoice was named before"), owed)
+		err = a.close(ctx, e, text+"; "+refund.OwedText(*owed, "its refund invoice was named before"), owed)
 	}
 
 	return err
 }
 
-func (p *Provider) closeAs(ctx context.Context, job Job, to State, reason Reason, text string, owed *Credit) error {
+// close ends the job in the store, with the words for its buyer.
+func (a *actor) close(ctx context.Context, e *openjob.End, text string, owed *Credit) error {
 	status := "error"
-	if to == StateSucceeded {
-		status, text = "success", ""
-	} else if job.CreditMsats > 0 {
-		text += fmt.Sprintf("; the %d msats of credit it used are yours again", job.CreditMsats)
+	if e.State == StateSucceeded {
+		status = "success"
+	} else if a.job.CreditMsats > 0 {
+		text += fmt.Sprintf("; the %d msats of credit it used are yours again", a.job.CreditMsats)
 	}
 
 	var owes nostr.Tags
 	if owed != nil {
 		owes = nostr.Tags{refund.OwedTag(owed.Msats)}
 	}
-	out, err := p.pub.Feedback(ctx, publish.BuyerOf(job), status, text, "", owes...)
+	feedback, err := a.p.pub.Feedback(ctx, a.job.To, status, text, "", owes...)
 	if err != nil {
 		return err
 	}
-	told := []OutEvent{out}
-	if to == StateSucceeded {
-		told = append(told, p.trajectoryEvents(ctx, job)...)
+	out := []OutEvent{feedback}
+	if e.State == StateSucceeded {
+		out = append(out, a.p.trajectoryEvents(ctx, a.job)...)
 	}
-	if err := p.cfg.Store.Close(ctx, job.RequestID, to, reason, owed, told...); err != nil {
+
+	if err := a.p.cfg.Store.Close(ctx, a.job.RequestID, e.State, e.Reason, owed, out...); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
-	p.tell(EndEvent{RequestID: job.RequestID, State: to, Reason: reason, Owed: owed})
-	p.pub.Send(told...)
-	p.refunds.Wake()
-	p.log.Info("closed", "request", job.RequestID, "state", to, "reason", reason.String())
+	a.p.tell(EndEvent{RequestID: a.job.RequestID, State: e.State, Reason: e.Reason, Owed: owed})
+	a.p.pub.Send(out...)
+	a.p.refunds.Wake()
+	a.p.log.Info("closed", "request", a.job.RequestID, "state", e.State, "reason", e.Reason.String())
 	return nil
 }
 
-// closeDelivered ends a job that an earlier life has delivered. The buyer was
-// told then.
-func (p *Provider) closeDelivered(ctx context.Context, job Job) error {
-	reason := because(CodeRestored, "delivered and paid after the backup that this database comes from")
-	if err := p.cfg.Store.Close(ctx, job.RequestID, StateFailed, reason, nil); err != nil {
+// closeDelivered ends a job that an earlier life has delivered. The buyer was told then.
+func (a *actor) closeDelivered(ctx context.Context, e *openjob.End) error {
+	if err := a.p.cfg.Store.Close(ctx, a.job.RequestID, e.State, e.Reason, nil); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
-	p.tell(EndEvent{RequestID: job.RequestID, State: StateFailed, Reason: reason})
-	p.log.Warn("closed: it was delivered after the backup", "request", job.RequestID, "payment_hash", job.PaymentHash.String())
+	a.p.tell(EndEvent{RequestID: a.job.RequestID, State: e.State, Reason: e.Reason})
+	a.p.log.Warn("closed: it was delivered after the backup", "request", a.job.RequestID, "payment_hash", a.job.PaymentHash.String())
 	return nil
+}
+
+// giveUp ends a job of which the wallet does not say whether it was paid for. A wallet can
+// make an invoice and then say nothing more of it: the job does not wait for it without
+// end, and what came is not forgotten. From then on the wallet is asked, in each life of
+// the node, until it answers.
+func (a *actor) giveUp(ctx context.Context, to State) error {
+	a.p.log.Error("a job is given up: the wallet does not say whether it was paid for; it is asked again until it does", "request", a.job.RequestID,
+		"payment_hash", a.job.PaymentHash.String())
+	e := &openjob.End{State: to, Reason: because(CodePaymentUnknown, "the provider's wallet does not answer; what came for the job is owed once it does")}
+	return a.closeOwing(ctx, e, 0)
+}
+
+// awaitAnswer asks the wallet of a job that was given up until it answers. What is
+// not paid then is cancelled, and what is paid is owed.
+func (a *actor) awaitAnswer(ctx context.Context) {
+	a.p.gate.Leave(a.job.RequestID)
+
+	for pause := time.Second; ; pause = min(2*pause, 10*a.p.limits.LookupEvery) {
+		came, err := a.bill.GiveBack(ctx)
+		if err == nil {
+			err = a.p.owe(ctx, a.job, came+charge.FeeOwed(&a.job.Job, a.job.Reason.Code))
+		}
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.p.log.Warn("ask the wallet of a job that was given up, trying again", "request", a.job.RequestID, "in", pause, "err", err)
+		a.p.storeTrouble(err)
+
+		select {
+		case <-a.job.Wake:
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// credit is what is owed to the job's buyer, nil if nothing is.
+func (p *Provider) credit(j *openjob.Job, msats int64) *Credit {
+	if msats == 0 {
+		return nil
+	}
+	return &Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: msats, RefundTo: refund.Target(j.Asked)}
+}
+
+// late looks once more at the payments of a job that has ended. What came for it and is
+// confirmed is owed.
+func (p *Provider) late(ctx context.Context, j Job) {
+	came, err := p.collector.CameFor(ctx, &j)
+	if err != nil {
+		p.log.Warn("look for late money", "request", j.RequestID, "err", err)
+		return
+	}
+	if came == 0 {
+		return
+	}
+
+	ended, _ := openjob.Parse(ctx, p.pub, j) // what came is owed whatever its request says
+	if err := p.owe(ctx, ended, came); err != nil {
+		p.log.Error("record late money", "request", j.RequestID, "msats", came, "err", err)
+		p.storeTrouble(err)
+	}
+}
+
+// owe records what came in all for a job that has ended, of which the buyer is told
+// what is new.
+func (p *Provider) owe(ctx context.Context, j *openjob.Job, came int64) error {
+	owed := Credit{RequestID: j.RequestID, Buyer: j.Buyer, Msats: came, RefundTo: refund.Target(j.Asked)}
+	var out OutEvent
+	msats, err := p.cfg.Store.AddLate(ctx, owed, func(msats int64) (_ OutEvent, err error) {
+		late := owed
+		late.Msats = msats
+		out, err = p.pub.Feedback(ctx, j.To, "refund", refund.OwedText(late, "it came after the job had ended"), "", refund.OwedTag(owed.Msats))
+		return out, err
+	})
+	if err != nil || msats == 0 {
+		return err
+	}
+	p.tell(DebtEvent{RequestID: j.RequestID, Msats: msats})
+	p.pub.Send(out)
+	p.log.Warn("money came after the job had ended: it is owed", "request", j.RequestID, "msats", msats)
+	p.refunds.Begin(ctx, j.RequestID)
+	return nil
+}
+
+// acceptance keeps the buyer's signed acceptance of our quote.
+func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
+	t := ev.Tags.Find("e")
+	if t == nil {
+		return
+	}
+	a := p.openOf(ev.PubKey, t[1])
+	if a == nil {
+		return
+	}
+	j, err := p.cfg.Store.Job(ctx, t[1])
+	if err != nil || j.State.Terminal() {
+		return
+	}
+	if p.collector.Accept(ctx, &j, a.job.QuoteOf(j.Due()), ev) {
+		p.wake(j.RequestID)
+	}
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -23,15 +23,6 @@ const (
 	eventTags = 500
 )
 
-// paymentRequired carries the quote as content and the invoice that commits to it.
-func (p *Provider) paymentRequired(ctx context.Context, job Job, c *Charge, bolt11 string) (OutEvent, error) {
-	tags := nostr.Tags{{"amount", strconv.FormatInt(c.PriceMsats, 10), bolt11}}
-	if job.CreditMsats > 0 && c.Purpose == receipts.PurposeResult {
-		tags = append(tags, nostr.Tag{"credit", strconv.FormatInt(job.CreditMsats, 10)})
-	}
-	return p.pub.Feedback(ctx, publish.BuyerOf(job), "payment-required", "", string(c.Quote), tags...)
-}
-
 // processing says that a run began. Where nothing is paid first it is the
 // buyer's first sight of the quote, so it carries it. Runs after the first name
 // their number: two runs that begin within a second are not one event.
@@ -40,7 +31,7 @@ func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
 	if job.Run > 0 {
 		info = fmt.Sprintf("run %d", job.Run+1)
 	}
-	if !paysFirst(job.Mode) {
+	if !job.PaidFirst(&job.Charge) {
 		content = string(job.Quote)
 	}
 	return p.pub.Feedback(ctx, publish.BuyerOf(job), "processing", info, content)
@@ -48,17 +39,14 @@ func (p *Provider) processing(ctx context.Context, job Job) (OutEvent, error) {
 
 // resultEvents signs the 6050 and, in postpay, the request for payment that
 // follows it. It completes r. A sealed result is in the event as its boxes.
-func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *sealed, replayFile []byte, artifacts [][]byte) ([]OutEvent, error) {
-	var req nostr.Event
-	if err := json.Unmarshal(job.Request, &req); err != nil {
-		return nil, fmt.Errorf("stored request: %w", err)
-	}
+func (a *actor) resultEvents(ctx context.Context, r *Result, s *sealed, replayFile []byte, artifacts [][]byte) ([]OutEvent, error) {
+	p, job := a.p, a.job.Job
 	amount := nostr.Tag{"amount", strconv.FormatInt(job.PriceMsats, 10)}
 	if job.Mode == receipts.ModePostpay {
 		amount = append(amount, job.BOLT11)
 	}
 	tags := nostr.Tags{{"e", job.RequestID}, {"p", job.Buyer}, amount}
-	bound := terms(job, *r)
+	bound := charge.Terms(&job, r)
 	if s != nil && s.key == "" {
 		bound.Commitment = &s.commitment
 	}
@@ -66,19 +54,19 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		tags = append(tags, t)
 	}
 	if s != nil && s.key == "" {
-		commit, err := p.commitTags(ctx, job, *r)
+		commit, err := a.commitTags(*r)
 		if err != nil {
 			return nil, err
 		}
 		tags = append(tags, commit...)
 	}
 
-	if to := publish.BuyerOf(job); to.Scheme != "" {
-		out, err := p.hiddenResult(ctx, job, to, r, s, tags, append([][]byte{r.Output, replayFile}, artifacts...))
+	if a.job.To.Scheme != "" {
+		out, err := a.hiddenResult(ctx, r, s, tags, append([][]byte{r.Output, replayFile}, artifacts...))
 		if err != nil {
 			return nil, err
 		}
-		return p.withInvoice(ctx, job, out)
+		return a.withInvoice(ctx, out)
 	}
 
 	policy, err := p.policyTag(ctx, job)
@@ -99,7 +87,7 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 
 	content := string(r.Output)
 	apart := p.resultBlob(*r)
-	switch words, untyped := wordsOf(req, r.Output); {
+	switch words, untyped := wordsOf(a.job.Asked, r.Output); {
 	case s != nil:
 		content = ""
 	case untyped: // an ordinary client reads the content; the document is beside it
@@ -108,12 +96,12 @@ func (p *Provider) resultEvents(ctx context.Context, job Job, r *Result, s *seal
 		content, tags = "", append(tags, apart)
 	}
 
-	tags = slices.Concat(nostr.Tags{{"request", string(job.Request)}}, inputsOf(req), tags)
+	tags = slices.Concat(nostr.Tags{{"request", string(job.Request)}}, inputsOf(a.job.Signed), tags)
 	out, err := p.fit(ctx, job, r, domain.Result, tags, content)
 	if err != nil {
 		return nil, err
 	}
-	return p.withInvoice(ctx, job, out)
+	return a.withInvoice(ctx, out)
 }
 
 // inputsOf are the inputs of a request, which its result repeats for clients that
@@ -180,21 +168,12 @@ func (p *Provider) shorten(r Result, tags nostr.Tags, content string) (nostr.Tag
 }
 
 // withInvoice adds the request for payment that follows a result in postpay.
-func (p *Provider) withInvoice(ctx context.Context, job Job, result OutEvent) ([]OutEvent, error) {
-	if job.Mode != receipts.ModePostpay {
+func (a *actor) withInvoice(ctx context.Context, result OutEvent) ([]OutEvent, error) {
+	if a.job.Mode != receipts.ModePostpay {
 		return []OutEvent{result}, nil
 	}
-	pay, err := p.paymentRequired(ctx, job, &job.Charge, job.BOLT11)
+	pay, err := a.bill.PaymentRequired(ctx)
 	return []OutEvent{result, pay}, err
-}
-
-// terms are what the result event and the receipt bind.
-func terms(job Job, r Result) receipts.ResultTerms {
-	return receipts.ResultTerms{
-		SchemaID: job.SchemaID, JobHash: job.JobHash, OutputHash: r.OutputHash, AgreementHash: r.AgreementHash,
-		PlanHash: r.PlanHash, TrajectoryHash: r.Trajectory, RedactedTrajectoryHash: r.Redacted, ReplayHash: r.Replay,
-		QuoteHash: job.QuoteHash, PolicyBundleID: job.PolicyID, SessionID: r.SessionID,
-	}
 }
 
 // policyTag names the manifest that the job was quoted under, which is another

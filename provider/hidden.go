@@ -51,7 +51,8 @@ func (p *Provider) box(job Job, r Result, replayFile []byte, artifacts [][]byte)
 // hiddenResult makes the result of a hidden job: a signed event with all its
 // terms, hidden in the published one. The content is for clients that look no
 // further: the output alone, hidden too.
-func (p *Provider) hiddenResult(ctx context.Context, job Job, to publish.Addressee, r *Result, s *sealed, bound nostr.Tags, contents [][]byte) (OutEvent, error) {
+func (a *actor) hiddenResult(ctx context.Context, r *Result, s *sealed, bound nostr.Tags, contents [][]byte) (OutEvent, error) {
+	p, job, to := a.p, a.job.Job, a.job.To
 	policy, err := p.policyTag(ctx, job)
 	if err != nil {
 		return OutEvent{}, err
@@ -82,12 +83,8 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to publish.Address
 	if err != nil {
 		return OutEvent{}, fmt.Errorf("%w: %w", errTooLarge, err)
 	}
-	asked, err := p.pub.Request(ctx, job)
-	if err != nil {
-		return OutEvent{}, err
-	}
 	output := string(r.Output)
-	if words, untyped := wordsOf(asked, r.Output); untyped {
+	if words, untyped := wordsOf(a.job.Asked, r.Output); untyped {
 		output = words
 	}
 	content := ""
@@ -98,14 +95,4 @@ func (p *Provider) hiddenResult(ctx context.Context, job Job, to publish.Address
 	}
 
 	return p.fit(ctx, job, r, domain.Encrypted, nostr.Tags{{"e", to.Request}, {"p", to.Buyer}, {"encrypted"}, {publish.InnerTag, terms}}, content)
-}
-
-// boundResult is the event that names the terms of a job's result: the published
-// one, or the one hidden in it.
-func (p *Provider) boundResult(ctx context.Context, job Job) (nostr.Event, error) {
-	var ev nostr.Event
-	if err := json.Unmarshal(job.Result.Event, &ev); err != nil {
-		return ev, fmt.Errorf("stored result: %w", err)
-	}
-	return p.pub.BoundResult(ctx, ev)
 }

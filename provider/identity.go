@@ -28,7 +28,7 @@ func (p *Provider) mine(job Job) error {
 		return fmt.Errorf("stored quote of job %s: %w", job.RequestID, err)
 	case q.Provider != p.key:
 		return fmt.Errorf("%w: job %s is of %s", ErrOtherKey, job.RequestID, q.Provider)
-	case q.PaymentHash != nil && p.preimage(job.RequestID, &job.Charge).Hash() != job.PaymentHash:
+	case q.PaymentHash != nil && p.collector.Preimage(job.RequestID, &job.Charge).Hash() != job.PaymentHash:
 		return fmt.Errorf("%w: job %s", ErrOtherSecret, job.RequestID)
 	case p.cfg.Cipher == nil && publish.BuyerOf(job).Scheme != "":
 		return fmt.Errorf("%w: job %s", ErrHidden, job.RequestID)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -186,9 +187,9 @@ func (p *Provider) take(ctx context.Context, ev, view nostr.Event, inputs []rece
 		p.tell(AdmissionEvent{Job: job})
 		log.Info("quoted", "buyer", job.Buyer, "schema", job.SchemaID, "mode", job.Mode, "price_msats", job.PriceMsats)
 		p.pub.NoteReader(view)
-		p.launch(job, req)
+		p.launch(openjob.New(job, view, req))
 		if p.canceled.Has(job.Buyer + job.RequestID) { // meanwhile
-			p.cancelJob(job.RequestID)
+			p.cancelJob(job.Buyer, job.RequestID)
 		}
 	}
 }
@@ -300,9 +301,8 @@ func deleted(ev nostr.Event) []string {
 func (p *Provider) cancelRequest(ev nostr.Event) {
 	for _, id := range deleted(ev) {
 		p.waiting.cancel(ev.PubKey, id)
-		if p.isOpenOf(ev.PubKey, id) {
+		if p.cancelJob(ev.PubKey, id) {
 			p.log.Info("cancel requested", "request", id)
-			p.cancelJob(id)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/lifecycle"
-	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/replay"
 )
 
@@ -59,26 +59,26 @@ func (p *Provider) tick(ctx context.Context, job Job) (ended func(status string)
 }
 
 // trajectoryEvents publish the record of a job that is done and, where it has a
-// price, paid. What they lack in room or cipher is no reason to fail the job.
-func (p *Provider) trajectoryEvents(ctx context.Context, job Job) []OutEvent {
+// price, paid. What they lack in room or cipher is no reason to fail the j.
+func (p *Provider) trajectoryEvents(ctx context.Context, j *openjob.Job) []OutEvent {
 	k := p.cfg.Lifecycle.Kinds
-	if k.TrajectorySession == 0 || job.Result == nil {
+	if k.TrajectorySession == 0 || j.Result == nil {
 		return nil
 	}
-	hidden := p.cfg.Lifecycle.Encrypt || isSealed(job) || publish.BuyerOf(job).Scheme != ""
+	hidden := p.cfg.Lifecycle.Encrypt || j.IsSealed() || j.To.Scheme != ""
 	if hidden && p.cfg.Cipher == nil {
 		return nil // a remote signer opens and hides nothing
 	}
-	out, err := p.session(ctx, job, hidden)
+	out, err := p.session(ctx, j, hidden)
 	if err != nil {
-		p.log.Error("publish trajectory", "request", job.RequestID, "err", err)
+		p.log.Error("publish trajectory", "request", j.RequestID, "err", err)
 		return nil
 	}
 	return out
 }
 
-func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEvent, error) {
-	file, err := p.cfg.Store.Content(ctx, job.Result.Replay)
+func (p *Provider) session(ctx context.Context, j *openjob.Job, hidden bool) ([]OutEvent, error) {
+	file, err := p.cfg.Store.Content(ctx, j.Result.Replay)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +88,8 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 	}
 	full, redacted := linesOf(file), linesOf(short.Bytes())
 	docs := []lifecycle.Document{lifecycle.TrajectorySession{
-		SessionID: job.Result.SessionID, Job: job.RequestID, StartedAt: job.Result.StartedAt.Unix(), EndedAt: job.Result.FinishedAt.Unix(),
-		Events: int64(len(redacted)), TrajectoryHash: job.Result.Trajectory, Redacted: job.Result.Redacted,
+		SessionID: j.Result.SessionID, Job: j.RequestID, StartedAt: j.Result.StartedAt.Unix(), EndedAt: j.Result.FinishedAt.Unix(),
+		Events: int64(len(redacted)), TrajectoryHash: j.Result.Trajectory, Redacted: j.Result.Redacted,
 		Visibility: map[bool]string{true: "private", false: "public"}[hidden],
 	}}
 
@@ -106,7 +106,7 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 		if err := json.Unmarshal(line, &head); err != nil {
 			return nil, err
 		}
-		docs = append(docs, lifecycle.TrajectoryEvent{SessionID: job.Result.SessionID, Seq: int64(i + 1), Step: head.Event, Line: line})
+		docs = append(docs, lifecycle.TrajectoryEvent{SessionID: j.Result.SessionID, Seq: int64(i + 1), Step: head.Event, Line: line})
 	}
 
 	var out []OutEvent
@@ -115,11 +115,11 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 		if i == 0 {
 			kind = p.cfg.Lifecycle.Kinds.TrajectorySession
 		}
-		ev, err := p.told(ctx, job, kind, doc, hidden)
+		ev, err := p.told(ctx, j, kind, doc, hidden)
 		if err != nil {
 			return nil, err
 		}
-		queued, err := p.pub.Queue(ev, job.RequestID)
+		queued, err := p.pub.Queue(ev, j.RequestID)
 		if err != nil {
 			return nil, err
 		}
@@ -131,19 +131,19 @@ func (p *Provider) session(ctx context.Context, job Job, hidden bool) ([]OutEven
 
 // told is a document as an event for everybody, or for the job's buyer alone:
 // then all but its address is in the content.
-func (p *Provider) told(ctx context.Context, job Job, kind int, doc lifecycle.Document, hidden bool) (nostr.Event, error) {
+func (p *Provider) told(ctx context.Context, j *openjob.Job, kind int, doc lifecycle.Document, hidden bool) (nostr.Event, error) {
 	if !hidden {
-		return p.pub.Lifecycle(ctx, kind, doc, nostr.Tag{"p", job.Buyer})
+		return p.pub.Lifecycle(ctx, kind, doc, nostr.Tag{"p", j.Buyer})
 	}
 	_, content, err := lifecycle.Encode(doc)
 	if err != nil {
 		return nostr.Event{}, err
 	}
-	secret, err := p.pub.Encrypt(ctx, publish.BuyerOf(job), content)
+	secret, err := p.pub.Encrypt(ctx, j.To, content)
 	if err != nil {
 		return nostr.Event{}, err
 	}
-	return p.pub.Sign(ctx, kind, lifecycle.DomainOf(doc), nostr.Tags{{"d", lifecycle.Address(doc)}, {"e", job.RequestID}, {"p", job.Buyer}, {"encrypted"}}, secret)
+	return p.pub.Sign(ctx, kind, lifecycle.DomainOf(doc), nostr.Tags{{"d", lifecycle.Address(doc)}, {"e", j.RequestID}, {"p", j.Buyer}, {"encrypted"}}, secret)
 }
 
 // linesOf are the lines of a session: those of the file but its header.

@@ -16,11 +16,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
-	"github.com/lightwork-market/lightwork/receipts"
-	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // intakeWorkers bounds how many events are admitted at the same time; they
@@ -55,42 +55,10 @@ type Provider struct {
 	restored  *restore.Checker
 	halt      chan error // cap 1: the store failed for good
 	refunds   *refund.Refunder
+	collector *charge.Collector
 
-	mu    sync.Mutex
-	wakes map[string]*jobSignal // by request id; open jobs only
-}
-
-// jobSignal is how the outside reaches a job's goroutine.
-type jobSignal struct {
-	buyer  string        // whose job it is
-	wake   chan struct{} // cap 1: look again
-	cancel chan struct{} // closed when the buyer cancels
-	once   sync.Once
-	// graceEnds is the job's goroutine's own: until when the receipt of each charge
-	// waits for the buyer's acceptance.
-	graceEnds map[receipts.Purpose]time.Time
-	// invoiceBy is the job's goroutine's own too: until when the wallet is asked for
-	// an invoice that it fails to make.
-	invoiceBy time.Time
-	settling  settling // likewise its goroutine's own
-	// silentSince is when the wallet last began not to answer about the job's invoices,
-	// zero while it answers; likewise its goroutine's own.
-	silentSince time.Time
-	// request is what the job is about, parsed once; its goroutine's own.
-	request *schemas.Request
-	// stands is the job as the last step left it in the store, or nil, if the
-	// store has to be asked; its goroutine's own. Only a free job's is known:
-	// acceptances and payments come from elsewhere.
-	stands *Job
-	// Provider.mu owns this: what relays said of the result.
-	answers answers
-}
-
-// answers are what relays said, in this life, of a result that was made in it.
-type answers struct {
-	result string // its event id; "" for a result of an earlier life
-	rounds int    // times that it was offered
-	oks    int    // the most relays that took it in one of them
+	mu   sync.Mutex
+	open map[string]*actor // by request id
 }
 
 // New checks the configuration. Nothing runs until Serve.
@@ -111,7 +79,7 @@ func New(cfg Config) (*Provider, error) {
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
 		seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
 		halt: make(chan error, 1), listening: make(chan struct{}),
-		wakes: map[string]*jobSignal{},
+		open: map[string]*actor{},
 	}
 	p.waiting = newWaiting()
 	if len(p.cfg.Access.Of) == 0 {
@@ -134,6 +102,23 @@ func New(cfg Config) (*Provider, error) {
 	p.refunds = refund.New(refund.Config{
 		Store: cfg.Store, Publisher: p.pub, Log: p.log, Settings: cfg.Refunds, Node: func() payments.Node { return p.node },
 		LookupEvery: p.limits.LookupEvery, Tell: p.tell, OnStoreError: p.storeTrouble,
+	})
+	p.collector = charge.New(charge.Config{
+		Store: cfg.Store, Wallet: cfg.Wallet, Publisher: p.pub, Log: p.log, MakeInvoice: cfg.MakeInvoice,
+		Tell: p.tell, Leave: p.gate.Leave, Node: func() payments.Node { return p.node },
+		Owe: func(j *openjob.Job, msats int64, why string) (*Credit, string) {
+			owed := p.credit(j, msats)
+			if owed == nil {
+				return nil, ""
+			}
+			return owed, refund.OwedText(*owed, why)
+		},
+		Key: p.key, RootSecret: cfg.RootSecret, PolicyID: p.policyID, ReceiptKind: p.kinds.Receipt,
+		Relays: cfg.Market.Relays, LeastMsats: cfg.LeastMsats,
+		Times: charge.Times{
+			Postpay: p.limits.PostpayTTL, LookupEvery: p.limits.LookupEvery, HoldMargin: p.limits.HoldMargin,
+			Unconfirmed: p.limits.Unconfirmed, Silence: p.limits.Silence,
+		},
 	})
 
 	p.announcer = announce.New(announce.Config{
@@ -237,7 +222,7 @@ func (p *Provider) resume(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read job %s, which was given up: %w", id, err)
 		}
-		p.launch(job, nil)
+		p.launch(openjob.Parse(ctx, p.pub, job))
 	}
 
 	p.oldest = time.Now()
@@ -252,34 +237,35 @@ func (p *Provider) resume(ctx context.Context) error {
 
 		p.gate.Resume(job)
 		p.oldest = earlier(p.oldest, job.AddedAt)
-		if view, err := p.pub.Request(ctx, job); err == nil {
-			p.pub.NoteReader(view)
+		resumed, err := openjob.Parse(ctx, p.pub, job)
+		if err == nil {
+			p.pub.NoteReader(resumed.Asked)
 		}
 		p.log.Info("resuming", "request", id, "state", job.State)
-		p.launch(job, nil)
+		p.launch(resumed, err)
 	}
 
 	return nil
 }
 
-// launch starts the goroutine that owns the job until it is terminal. The job is
-// as the store has it; a nil req is parsed when it is needed.
-func (p *Provider) launch(job Job, req *schemas.Request) {
-	id := job.RequestID
+// launch starts the goroutine that owns the job until it is terminal. unreadable is why
+// some of its documents could not be parsed, if they could not.
+func (p *Provider) launch(j *openjob.Job, unreadable error) {
+	id := j.RequestID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	if p.wakes[id] != nil || p.runCtx.Err() != nil {
+	if p.open[id] != nil || p.runCtx.Err() != nil {
 		return
 	}
-	sig := &jobSignal{buyer: job.Buyer, wake: make(chan struct{}, 1), cancel: make(chan struct{}), request: req, graceEnds: map[receipts.Purpose]time.Time{}}
-	p.wakes[id] = sig
+	a := &actor{p: p, job: j, bill: p.collector.Bill(j), unreadable: unreadable}
+	p.open[id] = a
 	p.jobs.Go(func() {
-		p.drive(p.runCtx, job, sig)
+		a.drive(p.runCtx)
 		p.gate.Leave(id)
 		p.pub.ForgetBlobs(id)
 		p.mu.Lock()
-		delete(p.wakes, id)
+		delete(p.open, id)
 		p.mu.Unlock()
 	})
 }
@@ -287,32 +273,35 @@ func (p *Provider) launch(job Job, req *schemas.Request) {
 // wake tells a job's goroutine to look again.
 func (p *Provider) wake(id string) {
 	p.mu.Lock()
-	sig := p.wakes[id]
+	a := p.open[id]
 	p.mu.Unlock()
-	if sig != nil {
+	if a != nil {
 		select {
-		case sig.wake <- struct{}{}:
+		case a.job.Wake <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// isOpenOf reports whether a job that has not ended is the buyer's. Anybody may name
-// any job, and many in one event, so this asks no store.
-func (p *Provider) isOpenOf(buyer, id string) bool {
+// openOf is the buyer's job if it has not ended, or nil. Anybody may name any job, and
+// many in one event, so this asks no store.
+func (p *Provider) openOf(buyer, id string) *actor {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sig := p.wakes[id]
-	return sig != nil && sig.buyer == buyer
+	if a := p.open[id]; a != nil && a.job.To.Buyer == buyer {
+		return a
+	}
+	return nil
 }
 
-func (p *Provider) cancelJob(id string) {
-	p.mu.Lock()
-	sig := p.wakes[id]
-	p.mu.Unlock()
-	if sig != nil {
-		sig.once.Do(func() { close(sig.cancel) })
+// cancelJob ends an open job at its buyer's word, where its state allows that. It reports
+// whether the buyer has such a job.
+func (p *Provider) cancelJob(buyer, id string) bool {
+	a := p.openOf(buyer, id)
+	if a != nil {
+		a.canceled.Do(func() { close(a.job.Cancel) })
 	}
+	return a != nil
 }
 
 // invoiceHint is called by the wallet when an invoice may have changed.
@@ -351,14 +340,6 @@ func (p *Provider) RetryRefund(ctx context.Context, requestID, to string) (Refun
 // buyer is told.
 func (p *Provider) WriteOff(ctx context.Context, requestID, note string) (msats int64, err error) {
 	return p.refunds.WriteOff(ctx, requestID, note)
-}
-
-func settlement(job Job, purpose receipts.Purpose, pay Payment, issued Issued) SettlementEvent {
-	e := SettlementEvent{RequestID: job.RequestID, Purpose: purpose, PaidMsats: pay.PaidMsats, ReceiptID: issued.ReceiptID}
-	if issued.Excess != nil {
-		e.ExcessMsats = issued.Excess.Msats
-	}
-	return e
 }
 
 // tell passes an event on to whoever watches this provider.

@@ -4,13 +4,12 @@ import (
 	"errors"
 
 	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 )
 
 func because(code Code, detail string) Reason { return job.Because(code, detail) }
 
-// retryLater is all that a buyer can do about CodeInternal; what went wrong is in the
-// provider's log.
-const retryLater = "nothing was taken; ask again later, or another provider"
+const retryLater = openjob.RetryLater
 
 // notOnOffer goes with CodeUnsupportedSchema.
 const notOnOffer = "not on offer here; see the 31990 announcement"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/clip"
-	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -22,14 +22,15 @@ var errBuyerCanceled = errors.New("canceled by the buyer")
 // run starts the job's next run and carries its result to durability. Only
 // the run that Start numbered last can Finish: a run left over from before a
 // crash is fenced off.
-func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline time.Time) error {
+func (a *actor) run(ctx context.Context, deadline time.Time) error {
+	p, job := a.p, a.job.Job
 	processing, err := p.processing(ctx, job)
 	if err != nil {
 		return err
 	}
 	var d *Directive
 	if job.State == StateQuoted { // postpay and free: policy, not payment, approves
-		by := directive(job, "policy:"+string(job.Mode))
+		by := a.job.Directive("policy:" + string(job.Mode))
 		d = &by
 	}
 
@@ -38,20 +39,20 @@ func (p *Provider) run(ctx context.Context, job Job, sig *jobSignal, deadline ti
 	if err != nil {
 		return fmt.Errorf("hash plan: %w", err)
 	}
-	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, thread(job), Plan{Deadline: deadline, Hash: planned}, processing)
+	number, err := p.cfg.Store.Start(ctx, job.RequestID, d, a.job.ThreadName(), Plan{Deadline: deadline, Hash: planned}, processing)
 	if err != nil {
 		return fmt.Errorf("record start: %w", err)
 	}
 	p.tell(StateEvent{RequestID: job.RequestID, State: StateRunning})
 	p.pub.Send(processing)
-	job.Run, job.State, job.DirectiveID, job.PlanHash = number, StateRunning, directive(job, "").ID, planned
-	return p.perform(ctx, job, sig, tool, deadline)
+	job.Run, job.State, job.DirectiveID, job.PlanHash = number, StateRunning, a.job.Directive("").ID, planned
+	a.job.Job = job
+	return a.perform(ctx, tool, deadline)
 }
 
 // verdict ends a job that a run of it gave no result for, at a tick of the run's
 // clock: when a payment goes back tells as much as a word.
 type verdict struct {
-	job    Job
 	state  State
 	reason Reason
 	began  time.Time // of the run
@@ -66,16 +67,13 @@ func failed(code Code, detail string) error {
 }
 
 // perform has the agent do a run that was recorded. ctx ends at its deadline.
-func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool string, deadline time.Time) error {
-	limit, err := sig.limitOf(job)
-	if err != nil {
-		return err
-	}
+func (a *actor) perform(ctx context.Context, tool string, deadline time.Time) error {
+	p, job := a.p, a.job.Job
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer during(ctx, func(ctx context.Context) {
 		select {
-		case <-sig.cancel:
+		case <-a.job.Cancel:
 			cancel(errBuyerCanceled)
 		case <-ctx.Done():
 		}
@@ -85,7 +83,7 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	ended := p.tick(ctx, job)
 	run := Run{
 		RequestID: job.RequestID, Number: job.Run, SchemaID: job.SchemaID, Input: job.Input,
-		Thread: thread(job), DirectiveID: job.DirectiveID, Timeout: min(limit+runMargin/2, time.Until(deadline)),
+		Thread: a.job.ThreadName(), DirectiveID: job.DirectiveID, Timeout: min(a.job.RunLimit()+runMargin/2, time.Until(deadline)),
 		OnStream: func(string, string) {},
 	}
 	quiet := func() {}
@@ -106,11 +104,11 @@ func (p *Provider) perform(ctx context.Context, job Job, sig *jobSignal, tool st
 	if err != nil {
 		err = p.runFailed(ctx, job, began, err)
 	} else {
-		err = p.finish(ctx, job, sig, tool, out, began)
+		err = a.finish(ctx, tool, out, began)
 	}
 
 	if v := (*verdict)(nil); errors.As(err, &v) {
-		v.job, v.began, v.ended = job, began, ended
+		v.began, v.ended = began, ended
 		return v
 	}
 	if err == nil {
@@ -131,7 +129,7 @@ func during(ctx context.Context, f func(context.Context)) (stop func()) {
 }
 
 // conclude carries out a verdict.
-func (p *Provider) conclude(ctx context.Context, v *verdict) error {
+func (a *actor) conclude(ctx context.Context, v *verdict) error {
 	select {
 	case <-time.After(untilTick(v.began)):
 	case <-ctx.Done():
@@ -142,7 +140,7 @@ func (p *Provider) conclude(ctx context.Context, v *verdict) error {
 		status = tickTimeout
 	}
 	v.ended(status)
-	return p.giveBack(ctx, v.job, v.state, v.reason)
+	return openjob.GiveBack(v.state, v.reason.Code, v.reason.Detail)
 }
 
 // runFailed decides what a run without a result means. Nothing of it is
@@ -181,8 +179,9 @@ func (p *Provider) runFailed(ctx context.Context, job Job, began time.Time, err 
 
 // finish checks the output, writes the trajectory, signs the 6050 and makes
 // all of it durable in one transaction. From here on the work is not lost.
-func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool string, out Outcome, started time.Time) error {
+func (a *actor) finish(ctx context.Context, tool string, out Outcome, started time.Time) error {
 	finished := time.Now().UTC()
+	p, job := a.p, a.job.Job
 	base := p.runCtx
 	schema, ok := schemas.Lookup(job.SchemaID)
 	if !ok {
@@ -193,15 +192,11 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		p.log.Error("agent output invalid", "request", job.RequestID, "err", err)
 		return failed(CodeInvalidOutput, "the agent's output breaks its schema")
 	}
-	req, err := sig.requestOf(job)
-	if err != nil {
-		return failed(CodeInternal, "stored request unreadable")
-	}
-	if reason := unexpected(req, result, out.Artifacts); reason.Code != "" {
+	if reason := unexpected(a.job.Typed, result, out.Artifacts); reason.Code != "" {
 		return failed(reason.Code, reason.Detail)
 	}
 
-	r, replayFile, err := p.trajectory(job, req, result, tool, out, started, finished)
+	r, replayFile, err := p.trajectory(job, a.job.Typed, result, tool, out, started, finished)
 	if err != nil {
 		p.log.Error("write trajectory", "request", job.RequestID, "err", err)
 		return failed(CodeInternal, "trajectory")
@@ -213,9 +208,9 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 
 	var s *sealed
 	switch {
-	case isSealed(job):
+	case a.job.IsSealed():
 		s, err = p.seal(job, r, replayFile, out.Artifacts)
-	case publish.BuyerOf(job).Scheme != "":
+	case a.job.To.Scheme != "":
 		s, err = p.box(job, r, replayFile, out.Artifacts)
 	}
 
@@ -230,7 +225,7 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 	if s != nil {
 		contents = append(contents, s.boxes...)
 	}
-	events, err := p.resultEvents(ctx, job, &r, s, replayFile, out.Artifacts)
+	events, err := a.resultEvents(ctx, &r, s, replayFile, out.Artifacts)
 	if errors.Is(err, errTooLarge) {
 		return failed(CodeStopped, err.Error())
 	}
@@ -238,8 +233,8 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 		return err
 	}
 
-	p.expect(sig, r.EventID)
-	p.pub.UploadAhead(p.runCtx, events[0], beside(r, s, replayFile), job.Mode == receipts.ModeHold && !isSealed(job))
+	a.expect(r.EventID)
+	p.pub.UploadAhead(p.runCtx, events[0], beside(r, s, replayFile), job.Mode == receipts.ModeHold && !a.job.IsSealed())
 	if err := p.cfg.Store.Finish(base, job.RequestID, job.Run, r, contents, events...); err != nil {
 		if errors.Is(err, ErrConflict) {
 			p.log.Warn("a fenced run ended late", "request", job.RequestID, "run", job.Run)
@@ -250,8 +245,8 @@ func (p *Provider) finish(ctx context.Context, job Job, sig *jobSignal, tool str
 
 	p.tell(StateEvent{RequestID: job.RequestID, State: StateDelivering})
 	p.pub.Send(events...)
-	job.State, job.StateAt, job.Result = StateDelivering, time.Now().UTC(), &r
-	sig.stay(job)
+	a.job.State, a.job.StateAt, a.job.Result = StateDelivering, time.Now().UTC(), &r
+	a.job.Keep()
 	p.log.Info("result durable", "request", job.RequestID, "output_hash", r.OutputHash, "run", job.Run)
 	return nil
 }
@@ -286,29 +281,4 @@ func unexpected(req *schemas.Request, result *schemas.Result, artifacts [][]byte
 		return because(CodeExpectationNotMet, why)
 	}
 	return Reason{}
-}
-
-// requestOf is the job's typed request, parsed at its first use.
-func (s *jobSignal) requestOf(job Job) (*schemas.Request, error) {
-	if s.request == nil {
-		schema, ok := schemas.Lookup(job.SchemaID)
-		if !ok {
-			return nil, fmt.Errorf("schema %s is gone", job.SchemaID)
-		}
-		req, err := schema.ParseRequest(job.Input)
-		if err != nil {
-			return nil, fmt.Errorf("stored request: %w", err)
-		}
-		s.request = req
-	}
-
-	return s.request, nil
-}
-
-func (s *jobSignal) limitOf(job Job) (time.Duration, error) {
-	req, err := s.requestOf(job)
-	if err != nil {
-		return 0, err
-	}
-	return receipts.RunLimit(req), nil
 }

@@ -5,26 +5,9 @@ import (
 	"fmt"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/receipts"
 )
-
-// deliveryFor is sealed where the request asks for it and being paid gives the
-// preimage, which is the key, away.
-func deliveryFor(terms receipts.RequestTerms, mode receipts.Mode) receipts.Delivery {
-	if terms.Delivery == receipts.DeliverySealed && (mode == receipts.ModeHold || mode == receipts.ModePostpay) {
-		return receipts.DeliverySealed
-	}
-	return receipts.DeliveryPlain
-}
-
-// isSealed reports what the job's quote promises.
-func isSealed(job Job) bool {
-	if job.Mode != receipts.ModeHold && job.Mode != receipts.ModePostpay {
-		return false // see deliveryFor
-	}
-	q, err := receipts.ParseQuote(job.Quote)
-	return err == nil && q.Delivery == receipts.DeliverySealed
-}
 
 // sealed is a result in boxes, and the hash of the seal that it is committed to by.
 type sealed struct {
@@ -46,12 +29,12 @@ func (p *Provider) seal(job Job, r Result, replayFile []byte, artifacts [][]byte
 		list[i] = receipts.SealedContent{Role: role, Digest: hashing.Bytes(content), Size: int64(len(content))}
 	}
 
-	doc, err := receipts.NewSeal(terms(job, r), list).Canonical()
+	doc, err := receipts.NewSeal(charge.Terms(&job, &r), list).Canonical()
 	if err != nil { // more contents than a seal lists
 		return nil, fmt.Errorf("%w: %w", errTooLarge, err)
 	}
 	s := &sealed{commitment: hashing.Bytes(doc)}
-	key, err := receipts.NewSealKey(p.preimage(job.RequestID, &job.Charge), job.QuoteHash, job.RequestID, s.commitment)
+	key, err := receipts.NewSealKey(p.collector.Preimage(job.RequestID, &job.Charge), job.QuoteHash, job.RequestID, s.commitment)
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
-	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // Store keeps jobs: what each stage asks of a database, and what is asked for the steps
@@ -23,6 +23,7 @@ type Store interface {
 	admission.Store
 	restore.Store
 	refund.Store
+	charge.Store
 	Debts
 
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
@@ -38,17 +39,6 @@ type Store interface {
 	// Jobs lists jobs, newest first; at most limit if limit > 0.
 	Jobs(ctx context.Context, limit int) ([]Job, error)
 
-	// SetInvoice records the invoice of a charge that has none (the same invoice
-	// again is fine and queues nothing). chosen is its payment hash where the wallet
-	// chose that, zero where the charge has one; ErrConflict if another charge has it.
-	// An engagement fee is paid while its job is quoted; afterwards each step towards
-	// it is ErrConflict, as it is for a job that asks none.
-	SetInvoice(ctx context.Context, requestID string, purpose receipts.Purpose, bolt11 string, chosen payments.Hash, out ...OutEvent) error
-	// SetAcceptance records the buyer's acceptance of a charge; the first stays.
-	SetAcceptance(ctx context.Context, requestID string, purpose receipts.Purpose, event []byte) error
-	// SetPaid moves quoted -> paid: payment, directive and thread (Active) at
-	// once. UNIQUE(payment hash) and the directive's key are consumed here.
-	SetPaid(ctx context.Context, requestID string, p Payment, d Directive, thread string) error
 	// Start moves paid, quoted (postpay and free: d is their directive and
 	// thread is made, else d is nil) or running -> running and returns the run
 	// number, which fences Finish. The first run's deadline becomes the job's;
@@ -61,11 +51,6 @@ type Store interface {
 	// SetResultEvent replaces the event of a result in delivery, if it is still the
 	// one that is named first; that one is offered no more. The rest stays.
 	SetResultEvent(ctx context.Context, requestID, was, eventID string, out OutEvent) error
-	// Settle records the final payment of a charge and issues its receipt: issue is
-	// called inside the transaction with the receipt's sequence (from 1, without gaps)
-	// and the hash of the receipt before it. That of the result moves delivering ->
-	// succeeded, and the thread completes; after an engagement fee the job stays quoted.
-	Settle(ctx context.Context, requestID string, purpose receipts.Purpose, p Payment, issue func(Issue) (Issued, error)) error
 	// Close moves an open job to a terminal state without a receipt (failed,
 	// canceled, expired; succeeded for free jobs). The thread ends. credit, if
 	// not nil, is recorded as owed, with its refund. ErrRefundTaken. The result of a
@@ -92,8 +77,6 @@ type Store interface {
 // being refunded, less what quotes of jobs that have not failed were lowered by.
 // It is never below zero: AddJob and Close refuse what would make it so.
 type Debts interface {
-	// CreditOf is what the buyer's next quote may be lowered by.
-	CreditOf(ctx context.Context, buyer string) (msats int64, err error)
 	// UnknownPayments lists the jobs that ended with CodePaymentUnknown, oldest first,
 	// until AddLate has what came for them.
 	UnknownPayments(ctx context.Context) (requestIDs []string, err error)

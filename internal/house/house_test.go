@@ -100,7 +100,9 @@ var rooms = map[string][]string{
 	"provider/internal/admission": {"market/job", "market/kinds", "provider/internal/slots", "receipts", "schemas"},
 	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
 	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/destination", "payments/bolt11", "provider/internal/publish", "receipts"},
-	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "payments/destination", "payments/bolt11", "provider/internal/admission", "provider/internal/announce", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
+	"provider/internal/openjob":   {"market/job", "provider/internal/publish", "receipts", "schemas"},
+	"provider/internal/charge":    {"hashing", "market/job", "payments", "provider/internal/openjob", "provider/internal/publish", "receipts", "schemas"},
+	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/admission", "provider/internal/announce", "provider/internal/charge", "provider/internal/openjob", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/slots", "receipts", "replay", "schemas"},
 	// By what rules a buyer pays.
 	"buyer/approval": {"payments", "receipts"},
 	// What the stages of a buyer and its store share.

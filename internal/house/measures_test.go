@@ -261,13 +261,13 @@ var tested = []string{
 
 // over has, by measure and room, what is over its bound today.
 var over = map[string]int{
-	"files of provider": 34,
+	"files of provider": 26,
 
 	"methods of internal/store.BuyerStore":           44,
-	"methods of provider.Provider":                   138,
+	"methods of provider.Provider":                   66,
 	"methods of provider/internal/publish.Publisher": 49,
 
-	"methods of the interface provider.Store": 23,
+	"methods of the interface provider.Store": 20,
 
 	"pairs of files": 515,
 }

@@ -248,7 +248,7 @@ func (s *Refunder) Address(view nostr.Event, mode receipts.Mode) string {
 	if s.cfg.Settings == nil || s.cfg.Settings.Chain == nil || mode != receipts.ModePrepay {
 		return ""
 	}
-	u, err := destination.ParseURI(refundParam(view), s.cfg.Node().Network)
+	u, err := destination.ParseURI(Target(view), s.cfg.Node().Network)
 	if err != nil {
 		return ""
 	}

@@ -145,15 +145,7 @@ func (s *Refunder) debt(ctx context.Context, requestID string) (job.Debt, error)
 
 // Target is where the request wants a failed prepayment returned: its
 // ["param","refund",...], bounded.
-func (s *Refunder) Target(ctx context.Context, j job.Job) string {
-	ev, err := s.cfg.Publisher.Request(ctx, j)
-	if err != nil {
-		return ""
-	}
-	return refundParam(ev)
-}
-
-func refundParam(ev nostr.Event) string {
-	terms, _ := receipts.TermsOf(ev.Tags) // it was read when the request was taken
+func Target(asked nostr.Event) string {
+	terms, _ := receipts.TermsOf(asked.Tags) // it was read when the request was taken
 	return clip.Text(terms.Refund, 2048)
 }

@@ -1,4 +1,4 @@
-package provider
+package charge
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
-	"github.com/lightwork-market/lightwork/provider/internal/admission"
-	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 )
 
 // flapping calls a payment settled and never final, and is away at every other look.
 type flapping struct {
-	Wallet
+	payments.Payee
 	looks int
 }
 
@@ -36,23 +36,15 @@ func (f *flapping) LookupInvoice(_ context.Context, hash payments.Hash) (payment
 func TestSettlingOutlivesAFlappingWallet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		job := Job{RequestID: "job", Buyer: "buyer"}
-		p := &Provider{
-			cfg: Config{Wallet: &flapping{}}, limits: Limits{LookupEvery: 5 * time.Second},
-			log: slog.New(slog.NewTextHandler(&log, nil)), wakes: map[string]*jobSignal{"job": {}},
-		}
-		p.gate = admission.New(admission.Config{Limits: Limits{QueuePerBuyer: 1}.WithDefaults(), Access: Access{Allow: []string{"buyer"}}, Log: p.log})
-		enters := func() bool {
-			_, err := p.gate.Enter(t.Context(), "another", "buyer", receipts.ModePostpay, false)
-			return err == nil
-		}
-		p.gate.Resume(job)
-		if enters() {
-			t.Fatal("the job has no place")
-		}
+		places := map[string]bool{"job": true}
+		c := New(Config{
+			Wallet: &flapping{}, Times: Times{LookupEvery: 5 * time.Second},
+			Log: slog.New(slog.NewTextHandler(&log, nil)), Leave: func(id string) { delete(places, id) },
+		})
+		b := c.Bill(&openjob.Job{Job: job.Job{RequestID: "job", Buyer: "buyer"}})
 
 		for began := time.Now(); time.Since(began) < 5*time.Minute; time.Sleep(time.Second) {
-			if _, err := p.finalInvoice(t.Context(), job, payments.Hash{1}); !errors.Is(err, errAway) {
+			if _, err := b.final(t.Context(), payments.Hash{1}); !errors.Is(err, errAway) {
 				t.Fatal(err)
 			}
 			said := strings.Count(log.String(), "its channel has not settled it yet")
@@ -60,13 +52,13 @@ func TestSettlingOutlivesAFlappingWallet(t *testing.T) {
 				t.Fatalf("said %d times after %v", said, waited)
 			}
 		}
-		if !enters() {
+		if places["job"] {
 			t.Error("the job keeps its place")
 		}
-		if _, err := p.finalInvoice(t.Context(), job, payments.Hash{2}); !errors.Is(err, errAway) {
+		if _, err := b.final(t.Context(), payments.Hash{2}); !errors.Is(err, errAway) {
 			t.Fatal(err)
 		}
-		if s := p.wakes["job"].settling; s.hash != (payments.Hash{2}) || s.told {
+		if s := b.settling; s.hash != (payments.Hash{2}) || s.told {
 			t.Errorf("of another payment: %+v", s)
 		}
 	})

@@ -1,0 +1,131 @@
+// Package openjob has a job that its own goroutine works on: how it stands, what its
+// documents say, and how others reach it. Steps of a job say with an [End] how it ends.
+package openjob
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
+)
+
+// Job is one job with its documents, which are parsed once. Its goroutine alone reads
+// and writes the embedded job; all else stays as it was made.
+type Job struct {
+	job.Job      // as the store has it
+	current bool // nobody but the job's goroutine can have changed it in the store
+
+	To     publish.Addressee // its buyer, and how events for the buyer are encrypted
+	Signed nostr.Event       // the request as the buyer signed it
+	Asked  nostr.Event       // the same with its encrypted tags among the others
+	Terms  receipts.RequestTerms
+	Typed  *schemas.Request
+
+	result, fee receipts.Quote
+
+	Wake   chan struct{} // cap 1: look again
+	Cancel chan struct{} // closed when the buyer cancels
+}
+
+// New is a job that was just admitted, with its typed request and the request as it is
+// in the clear.
+func New(j job.Job, asked nostr.Event, typed *schemas.Request) (*Job, error) {
+	o := empty(j)
+	o.Asked, o.Typed = asked, typed
+	return o, o.parse()
+}
+
+// Parse is a job that a former life admitted. With an error there is a job all the same,
+// of which some documents are missing.
+func Parse(ctx context.Context, pub *publish.Publisher, j job.Job) (*Job, error) {
+	o := empty(j)
+
+	schema, ok := schemas.Lookup(j.SchemaID)
+	if !ok {
+		return o, fmt.Errorf("stored job: unknown job type %q", j.SchemaID)
+	}
+	typed, err := schema.ParseRequest(j.Input)
+	if err != nil {
+		return o, fmt.Errorf("stored job: %w", err)
+	}
+	o.Typed = typed
+
+	if o.Asked, err = pub.Request(ctx, j); err != nil {
+		return o, err
+	}
+	return o, o.parse()
+}
+
+func empty(j job.Job) *Job {
+	return &Job{Job: j, current: true, To: publish.BuyerOf(j), Wake: make(chan struct{}, 1), Cancel: make(chan struct{})}
+}
+
+// parse reads what the embedded job has as bytes.
+func (o *Job) parse() (err error) {
+	if err := json.Unmarshal(o.Request, &o.Signed); err != nil {
+		return fmt.Errorf("stored request: %w", err)
+	}
+	if o.Terms, err = receipts.TermsOf(o.Asked.Tags); err != nil {
+		return fmt.Errorf("stored request: %w", err)
+	}
+	if o.result, err = receipts.ParseQuote(o.Quote); err != nil {
+		return fmt.Errorf("stored quote: %w", err)
+	}
+	if o.Engagement != nil {
+		if o.fee, err = receipts.ParseQuote(o.Engagement.Quote); err != nil {
+			return fmt.Errorf("stored quote of the engagement fee: %w", err)
+		}
+	}
+	return nil
+}
+
+// QuoteOf is the quote of one of the job's charges.
+func (o *Job) QuoteOf(c *job.Charge) receipts.Quote {
+	if c.Purpose == receipts.PurposeEngagement {
+		return o.fee
+	}
+	return o.result
+}
+
+// IsSealed reports whether the quote promises the result in boxes that its payment
+// opens.
+func (o *Job) IsSealed() bool { return o.result.Delivery == receipts.DeliverySealed }
+
+// RunLimit is how long the request lets a run take.
+func (o *Job) RunLimit() time.Duration { return receipts.RunLimit(o.Typed) }
+
+// PaysFirst reports whether the result is paid before the job runs.
+func (o *Job) PaysFirst() bool { return o.PaidFirst(&o.Charge) }
+
+// ThreadName is the job's place in the tree of threads.
+func (o *Job) ThreadName() string { return "root.job[" + o.RequestID + "]" }
+
+// Directive is the intent to run the job, as it was approved.
+func (o *Job) Directive(by string) job.Directive {
+	return job.Directive{ID: "dir_" + o.QuoteHash.Hex()[:32], Key: o.RequestID + "/" + string(receipts.PurposeResult), ApprovedBy: by}
+}
+
+// Keep says that the embedded job is as a step has just committed it. Of a free job the
+// store need not be asked then, and each look at it costs about as much as a signature.
+// Acceptances and payments of the others come from elsewhere.
+func (o *Job) Keep() { o.current = o.Mode == receipts.ModeFree }
+
+// Refresh reads the job again, unless its last step said how it stands.
+func (o *Job) Refresh(ctx context.Context, read func(ctx context.Context, requestID string) (job.Job, error)) error {
+	if o.current {
+		o.current = false
+		return nil
+	}
+	j, err := read(ctx, o.RequestID)
+	if err == nil {
+		o.Job = j
+	}
+	return err
+}
