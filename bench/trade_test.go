@@ -139,7 +139,7 @@ func newTrade(tb testing.TB) *trade {
 	})
 	m := &trade{provider: sells.PublicKey()}
 	as("buyer", func() {
-		m.buyer, err = buyer.New(buyer.Config{Signer: buys, Store: open().BuyerStore(), Market: buying})
+		m.buyer, err = buyer.New(buyer.Config{Signer: buys, Store: open().Purchases(), Market: buying})
 		must(err)
 	})
 	m.awaitAnnouncement(tb)

@@ -47,7 +47,7 @@ func TestBackupOfAnOpenPurchase(t *testing.T) {
 				k, err := store.Open(w.Ctx, dir, store.Options{})
 				markettest.Check(t, err)
 				t.Cleanup(func() { markettest.Check(t, k.Close()) })
-				c.Store = k.BuyerStore()
+				c.Store = k.Purchases()
 				c.Client = c.Open(t, nil)
 				w.Sold(t, c, w.Follow(t, c, p.RequestID, nil), mode)
 				b, err := c.Store.BudgetOf(w.Ctx, p.AddedAt)

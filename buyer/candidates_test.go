@@ -109,7 +109,7 @@ func shopper(t *testing.T, b *board, change func(*buyer.Config)) *buyer.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	cfg := buyer.Config{Signer: newKey(t), Store: k.BuyerStore(), Wallet: &cheat{t: t}, Market: b}
+	cfg := buyer.Config{Signer: newKey(t), Store: k.Purchases(), Wallet: &cheat{t: t}, Market: b}
 	if change != nil {
 		change(&cfg)
 	}

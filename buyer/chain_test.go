@@ -163,7 +163,7 @@ func TestReceiptWaitsForTheWallet(t *testing.T) {
 			k, err := store.Open(t.Context(), t.TempDir(), store.Options{})
 			check(t, err)
 			t.Cleanup(func() { k.Close() })
-			store := k.BuyerStore()
+			store := k.Purchases()
 			id, signed := bought(t, store, files, pins)
 			hash, err := payments.ParseHash(receipt.PaymentHash)
 			check(t, err)

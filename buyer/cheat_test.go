@@ -261,7 +261,7 @@ func meet(t *testing.T, answer func(*cheat, nostr.Event) []nostr.Event, change f
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	cfg := buyer.Config{Signer: me, Store: k.BuyerStore(), Wallet: c, Market: c}
+	cfg := buyer.Config{Signer: me, Store: k.Purchases(), Wallet: c, Market: c}
 	change(&cfg)
 	client, err := buyer.New(cfg)
 	if err != nil {

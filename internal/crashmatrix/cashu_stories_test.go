@@ -157,7 +157,7 @@ func (w *cashuWorld) count(t *testing.T) (b books) {
 	b.sellerMsats, b.buyerMsats = w.notes(t, seller), w.notes(t, customer)
 	b.spentMsats, b.reservedMsats = w.ledger(t)
 	w.inside(t, customer, func(k *store.Store) {
-		all, err := k.BuyerStore().Purchases(w.ctx, 0)
+		all, err := k.Purchases().Purchases(w.ctx, 0)
 		check(t, err)
 		b.purchases = len(all)
 	})

@@ -40,7 +40,7 @@ func (w *world) read(t *testing.T) books {
 		return err == nil && err2 == nil && owed == 0 && paying == 0
 	})
 	w.inside(t, customer, func(k *store.Store) {
-		all, err := k.BuyerStore().Purchases(w.ctx, 0)
+		all, err := k.Purchases().Purchases(w.ctx, 0)
 		check(t, err)
 		b.purchases = len(all)
 	})
@@ -98,10 +98,10 @@ func (w *world) sums(t *testing.T, k *store.Store) (rows, spent, reserved int64)
 // owed adds the purchases up.
 func (w *world) owed(t *testing.T, k *store.Store) (paid, open int64) {
 	t.Helper()
-	all, err := k.BuyerStore().Purchases(w.ctx, 0)
+	all, err := k.Purchases().Purchases(w.ctx, 0)
 	check(t, err)
 	for _, p := range all {
-		p, err := k.BuyerStore().Purchase(w.ctx, p.RequestID)
+		p, err := k.Purchases().Purchase(w.ctx, p.RequestID)
 		check(t, err)
 		switch {
 		case p.Payment != nil && p.Payment.State == payments.PaymentSucceeded:
@@ -135,7 +135,7 @@ func (w *world) sold(t *testing.T) (job provider.Job) {
 func (w *world) purchase(t *testing.T) (p buyer.Purchase, b *receipts.Bundle) {
 	t.Helper()
 	w.inside(t, customer, func(k *store.Store) {
-		store := k.BuyerStore()
+		store := k.Purchases()
 		newest, err := store.Purchases(w.ctx, 1)
 		check(t, err)
 		p, err = store.Purchase(w.ctx, newest[0].RequestID)

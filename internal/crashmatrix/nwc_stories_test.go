@@ -115,9 +115,9 @@ func (w *world) phoned(t *testing.T) (p buyer.Purchase) {
 	k, err := store.Open(w.ctx, filepath.Join(w.dir, phone, "data", customer), store.Options{ReadOnly: true})
 	check(t, err)
 	defer k.Close()
-	newest, err := k.BuyerStore().Purchases(w.ctx, 1)
+	newest, err := k.Purchases().Purchases(w.ctx, 1)
 	check(t, err)
-	p, err = k.BuyerStore().Purchase(w.ctx, newest[0].RequestID)
+	p, err = k.Purchases().Purchase(w.ctx, newest[0].RequestID)
 	check(t, err)
 	return p
 }

@@ -168,7 +168,7 @@ func ended(ctx context.Context, err error) error {
 
 func (l life) client(p parts, k *killer, log *slog.Logger) (*buyer.Client, error) {
 	return buyer.New(buyer.Config{
-		Signer: p.key, Store: purchaseStore{p.db.BuyerStore(), k}, Wallet: payer{p.wallet, k},
+		Signer: p.key, Store: purchaseStore{p.db.Purchases(), k}, Wallet: payer{p.wallet, k},
 		Market: customer{p.market, k}, Log: log, Modes: []receipts.Mode{l.Mode}, Receiver: p.wallet, RefundTimeout: patience,
 	})
 }
@@ -192,7 +192,7 @@ func (l life) buy(ctx context.Context, k *killer, log *slog.Logger) error {
 }
 
 func (l life) purchase(ctx context.Context, p parts, client *buyer.Client) error {
-	known, err := p.db.BuyerStore().Purchases(ctx, 0)
+	known, err := p.db.Purchases().Purchases(ctx, 0)
 	if err != nil {
 		return err
 	}

@@ -173,7 +173,7 @@ func (w *world) purchase(t *testing.T, look func(context.Context, *buyer.Client,
 	defer func() { markettest.Check(t, parts.close()) }()
 	client, err := l.client(parts, &killer{dir: t.TempDir(), names: map[string]string{}}, nil)
 	markettest.Check(t, err)
-	store := parts.db.BuyerStore()
+	store := parts.db.Purchases()
 	all, err := store.Purchases(w.ctx, 0)
 	markettest.Check(t, err)
 	if len(all) != 1 {

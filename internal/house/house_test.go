@@ -150,9 +150,9 @@ var rooms = map[string][]string{
 	"internal/store/outbox":            {"internal/store/row", "market/job"},
 	"internal/store/names":             {"internal/store/row"},
 	"internal/store/sales":             {"internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/outbox", "internal/store/row", "internal/sqlite", "hashing", "market/job", "payments", "provider", "receipts"},
-	"internal/store/purchases":         {"internal/store/row"},
-	"internal/store/money":             {"internal/store/outbox", "internal/store/row", "market/job", "payments"},
-	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/outbox", "internal/store/purchases", "internal/store/row", "internal/store/sales", "internal/sqlite", "hashing", "market/job", "payments", "receipts", "provider", "buyer", "buyer/panel", "agentruntime/curator", "agentruntime/pipeline"},
+	"internal/store/purchases":         {"internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/row", "internal/sqlite", "hashing", "buyer", "buyer/panel", "payments", "receipts"},
+	"internal/store/money":             {"internal/store/outbox", "internal/store/row", "buyer", "market/job", "payments", "receipts"},
+	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/outbox", "internal/store/purchases", "internal/store/row", "internal/store/sales", "internal/sqlite"},
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests
@@ -198,7 +198,7 @@ var rooms = map[string][]string{
 	"internal/node": {
 		"agentruntime/...", "buyer", "buyer/panel", "hashing", "internal/advice", "internal/config", "internal/display", "internal/hardware", "internal/store",
 		"internal/nip05", "internal/node/builtin", "internal/node/keys", "internal/node/organisms", "internal/node/wallets", "internal/observe",
-		"internal/sqlite", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/sales", "market/kinds", "payments", "payments/onchain", "provider", "receipts", "relay", "relay/exchange",
+		"internal/sqlite", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/purchases", "internal/store/sales", "market/kinds", "payments", "payments/onchain", "provider", "receipts", "relay", "relay/exchange",
 		"relay/server", "schemas",
 	},
 	"internal/node/keys": {"internal/advice", "internal/config", "internal/display", "market/kinds", "provider", "receipts", "relay", "relay/bunker"},

@@ -44,7 +44,7 @@ func (w *World) NewCustomer(t *testing.T, change func(*buyer.Config)) *Customer 
 	t.Helper()
 	w.customers++
 	p := w.NewParty(t, fmt.Sprintf("buyer-%d", w.customers))
-	c := &Customer{Party: p, Market: w.Connect(t, p.Key), Store: p.DB.BuyerStore()}
+	c := &Customer{Party: p, Market: w.Connect(t, p.Key), Store: p.DB.Purchases()}
 	c.Client = c.Open(t, change)
 	return c
 }

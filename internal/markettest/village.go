@@ -152,7 +152,7 @@ func (v *Village) Config() buyer.Config {
 	key := must(relay.GenerateKey())
 	k := must(store.Open(v.ctx, filepath.Join(v.dir, "buyer"), store.Options{}))
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
-	v.Store = k.BuyerStore()
+	v.Store = k.Purchases()
 	return buyer.Config{
 		Signer: key, Cipher: key, Store: v.Store, Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.connect(key),
 	}

@@ -68,7 +68,7 @@ func OpenBuyer(ctx context.Context, c *Node, ask func(context.Context, buyer.App
 		closeWallet()
 		return nil, err
 	}
-	kept := k.BuyerStore()
+	kept := k.Purchases()
 	n := &Buyer{Purchases: &Purchases{kept}, market: m, Wallet: w, signer: key, Names: c.Market().Names()}
 	n.JudgeReady = func(ctx context.Context) error { return judgeReady(ctx, c) }
 	n.MayPay = func(ctx context.Context, most int64) error {

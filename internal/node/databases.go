@@ -83,7 +83,7 @@ func (d Databases) ReadPurchases(ctx context.Context, do func(*Purchases) error)
 	if k == nil {
 		return do(nil)
 	}
-	return cmp.Or(do(&Purchases{k.BuyerStore()}), k.Close())
+	return cmp.Or(do(&Purchases{k.Purchases()}), k.Close())
 }
 
 // ReadSales opens the provider's database for reading. Before the first sale there may

@@ -6,12 +6,12 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/internal/store/purchases"
 )
 
 // Purchases is what this node has bought, to read. It is the evidence of a bundle
 // ([buyer.Evidence]), and the purchases of a panel ([panel.Purchases]).
-type Purchases struct{ store *store.BuyerStore }
+type Purchases struct{ store *purchases.Store }
 
 var (
 	_ buyer.Evidence  = (*Purchases)(nil)

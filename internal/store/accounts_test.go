@@ -78,7 +78,7 @@ func TestSpendings(t *testing.T) {
 	})
 
 	want := money.Spending{Of: hexID("seller"), Payments: 2, PaidMsats: 1500, FeesMsats: 7, RefundMsats: 400}
-	got, err := k.BuyerStore().Spendings(t.Context(), money.Period{By: money.ByParty})
+	got, err := k.Purchases().Spendings(t.Context(), money.Period{By: money.ByParty})
 	if diff := cmp.Diff([]money.Spending{want}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}

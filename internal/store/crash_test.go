@@ -13,6 +13,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store/purchases"
 	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -43,7 +44,7 @@ func child(dir string) int {
 					err = journalOf(k, "root.of["+name+"]", say)
 				}
 				if err == nil {
-					err = buy(ctx, k.BuyerStore(), testPurchase(name), i%2 == 0, say)
+					err = buy(ctx, k.Purchases(), testPurchase(name), i%2 == 0, say)
 				}
 				if err != nil {
 					fmt.Fprintln(os.Stderr, err)
@@ -76,7 +77,7 @@ func sell(ctx context.Context, s *sales.Store, j job.Job, say func(id, state str
 	return nil
 }
 
-func buy(ctx context.Context, s *BuyerStore, p buyer.Purchase, succeeds bool, say func(id, state string)) error {
+func buy(ctx context.Context, s *purchases.Store, p buyer.Purchase, succeeds bool, say func(id, state string)) error {
 	if err := s.AddPurchase(ctx, p); err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func TestResultTakenIsCreditUsed(t *testing.T) {
 
 func TestBuyerRecordsARefundOnce(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	p := testPurchase("x")
 	must(t, s.AddPurchase(t.Context(), p))
 	if err := s.SetRefund(t.Context(), p.RequestID, 5); !errors.Is(err, buyer.ErrConflict) {
@@ -205,10 +205,10 @@ func TestBuyerRecordsARefundOnce(t *testing.T) {
 		must(t, s.SetRefund(t.Context(), p.RequestID, msats))
 	}
 	k.reopen(t)
-	if got, err := k.BuyerStore().Purchase(t.Context(), p.RequestID); err != nil || got.RefundMsats != 900 {
+	if got, err := k.Purchases().Purchase(t.Context(), p.RequestID); err != nil || got.RefundMsats != 900 {
 		t.Errorf("refund %d, %v", got.RefundMsats, err)
 	}
-	checkBudget(t, k.BuyerStore(), start, 0, 907)
+	checkBudget(t, k.Purchases(), start, 0, 907)
 }
 
 // TestRefundAddressIsOneBuyers: whose request named it first; the other's leaves

@@ -48,7 +48,7 @@ func feePaid(p buyer.Purchase) payments.Payment {
 // fillEngagement takes a job and a purchase as far as the receipt of the fee.
 func fillEngagement(t testing.TB, k *testStore) (job.Job, buyer.Purchase) {
 	t.Helper()
-	s, b := k.Sales("p"), k.BuyerStore()
+	s, b := k.Sales("p"), k.Purchases()
 	j := withFee(testJob("engaged", receipts.ModeHold))
 	must(t, s.AddJob(t.Context(), j))
 	must(t, s.SetInvoice(t.Context(), j.RequestID, receipts.PurposeEngagement, "lnbc1fee", payments.Hash{}, eventFor(j, "fee")))
@@ -68,7 +68,7 @@ func TestEngagementIsReadBack(t *testing.T) {
 	k := open(t)
 	j, p := fillEngagement(t, k)
 	k.reopen(t)
-	s, b := k.Sales("p"), k.BuyerStore()
+	s, b := k.Sales("p"), k.Purchases()
 	got, err := s.Job(t.Context(), j.RequestID)
 	must(t, err)
 	want := *j.Engagement
@@ -175,7 +175,7 @@ func TestOneChainOfBothReceipts(t *testing.T) {
 func TestFeeCountsInTheBudgetOfTheJob(t *testing.T) {
 	k := open(t)
 	_, p := fillEngagement(t, k)
-	b := k.BuyerStore()
+	b := k.Purchases()
 	must(t, b.Paid(t.Context(), p.RequestID, feePaid(p))) // again, which changes nothing
 	again := feeAttempt(p)
 	again.PaymentHash = preimage("another").Hash()
@@ -198,7 +198,7 @@ func TestFeeCountsInTheBudgetOfTheJob(t *testing.T) {
 // TestFailedFeeEndsThePurchase: its reservation is released.
 func TestFailedFeeEndsThePurchase(t *testing.T) {
 	k := open(t)
-	b := k.BuyerStore()
+	b := k.Purchases()
 	p := testPurchase("x")
 	must(t, b.AddPurchase(t.Context(), p))
 	must(t, reserveWith(t.Context(), b, p, feeAttempt(p), buyer.Limits{}))

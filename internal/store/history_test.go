@@ -14,7 +14,7 @@ import (
 // signed that it owes in full is credit until its quotes are lowered by it.
 func TestHistory(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	const paid = 900
 	for _, was := range []struct {
 		name, provider           string

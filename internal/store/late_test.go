@@ -72,7 +72,7 @@ func TestExcessIsOwed(t *testing.T) {
 // TestPaymentOnTheChainIsReadBack: a purchase's is shown by its output.
 func TestPaymentOnTheChainIsReadBack(t *testing.T) {
 	k := open(t)
-	b := k.BuyerStore()
+	b := k.Purchases()
 	p := testPurchase("chain")
 	must(t, b.AddPurchase(t.Context(), p))
 	a := attemptOf(p)
@@ -84,7 +84,7 @@ func TestPaymentOnTheChainIsReadBack(t *testing.T) {
 	pay.Outpoints = "ab:0"
 	must(t, b.Paid(t.Context(), p.RequestID, pay))
 	k.reopen(t)
-	got, err := k.BuyerStore().Purchase(t.Context(), p.RequestID)
+	got, err := k.Purchases().Purchase(t.Context(), p.RequestID)
 	if err != nil || got.Payment == nil || *got.Payment != pay {
 		t.Errorf("%+v, %v", got.Payment, err)
 	}

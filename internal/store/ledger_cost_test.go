@@ -10,7 +10,7 @@ import (
 // least, whatever a wallet says that it paid.
 func TestWalletThatNamesNoAmount(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	p := testPurchase("x")
 	must(t, s.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), s, p))
@@ -24,7 +24,7 @@ func TestWalletThatNamesNoAmount(t *testing.T) {
 // spent, so that payments which never succeed cannot cost more than the budget.
 func TestFailureThatCost(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	p := testPurchase("x")
 	must(t, s.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), s, p))
@@ -34,7 +34,7 @@ func TestFailureThatCost(t *testing.T) {
 	must(t, s.Unpaid(t.Context(), p.RequestID, pay, buyer.StateFailed, "it came back"))
 	checkBudget(t, s, start, 0, 3)
 	k.reopen(t)
-	got, err := k.BuyerStore().Purchase(t.Context(), p.RequestID)
+	got, err := k.Purchases().Purchase(t.Context(), p.RequestID)
 	if err != nil || got.Payment == nil || got.Payment.FeeMsats != 3 || got.State != buyer.StateFailed {
 		t.Errorf("%+v, %v", got.Payment, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/names"
+	"github.com/lightwork-market/lightwork/internal/store/purchases"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -36,13 +37,13 @@ func attemptOf(p buyer.Purchase) buyer.Attempt {
 	}
 }
 
-func reserveWith(ctx context.Context, s *BuyerStore, p buyer.Purchase, a buyer.Attempt, l buyer.Limits) error {
+func reserveWith(ctx context.Context, s *purchases.Store, p buyer.Purchase, a buyer.Attempt, l buyer.Limits) error {
 	return s.Reserve(ctx, p.RequestID, buyer.Charge{
 		Attempt: &a, Quote: []byte("quote"), BOLT11: "lnbc" + a.PaymentHash.String(), Acceptance: []byte("acceptance"),
 	}, l)
 }
 
-func reserve(ctx context.Context, s *BuyerStore, p buyer.Purchase) error {
+func reserve(ctx context.Context, s *purchases.Store, p buyer.Purchase) error {
 	return reserveWith(ctx, s, p, attemptOf(p), buyer.Limits{})
 }
 
@@ -54,7 +55,7 @@ func failedFor(p buyer.Purchase) payments.Payment {
 	return payments.Payment{Hash: secret(p).Hash(), State: payments.PaymentFailed, AmountMsats: 900, FailureReason: "no route"}
 }
 
-func checkBudget(t testing.TB, s *BuyerStore, at time.Time, reserved, spent int64) {
+func checkBudget(t testing.TB, s *purchases.Store, at time.Time, reserved, spent int64) {
 	t.Helper()
 	got, err := s.BudgetOf(t.Context(), at)
 	want := buyer.Budget{Day: at.UTC().Format("2006-01-02"), ReservedMsats: reserved, SpentMsats: spent}
@@ -67,14 +68,14 @@ func checkBudget(t testing.TB, s *BuyerStore, at time.Time, reserved, spent int6
 // time from a database that was closed and opened.
 func TestPurchaseFromRequestToDone(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	want := testPurchase("x")
 	want.State, want.StateAt = buyer.StateRequested, start
 	must(t, s.AddPurchase(t.Context(), want))
 	check := func(step string) {
 		t.Helper()
 		k.reopen(t)
-		s = k.BuyerStore()
+		s = k.Purchases()
 		got, err := s.Purchase(t.Context(), want.RequestID)
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Fatalf("after %s: %v\n%s", step, err, diff)
@@ -150,22 +151,26 @@ func TestPurchaseFromRequestToDone(t *testing.T) {
 // state; what is not allowed is a typed error and writes nothing.
 func TestPurchaseStepsInEveryState(t *testing.T) {
 	ctx := t.Context()
-	steps := map[string]func(s *BuyerStore, p buyer.Purchase) error{
-		"reserve": func(s *BuyerStore, p buyer.Purchase) error { return reserve(ctx, s, p) },
-		"paid":    func(s *BuyerStore, p buyer.Purchase) error { return s.Paid(ctx, p.RequestID, paidFor(p)) },
-		"unpaid": func(s *BuyerStore, p buyer.Purchase) error {
+	steps := map[string]func(s *purchases.Store, p buyer.Purchase) error{
+		"reserve": func(s *purchases.Store, p buyer.Purchase) error { return reserve(ctx, s, p) },
+		"paid":    func(s *purchases.Store, p buyer.Purchase) error { return s.Paid(ctx, p.RequestID, paidFor(p)) },
+		"unpaid": func(s *purchases.Store, p buyer.Purchase) error {
 			return s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, "why")
 		},
-		"done": func(s *BuyerStore, p buyer.Purchase) error { return s.Close(ctx, p.RequestID, buyer.StateDone, "") },
-		"fail": func(s *BuyerStore, p buyer.Purchase) error {
+		"done": func(s *purchases.Store, p buyer.Purchase) error {
+			return s.Close(ctx, p.RequestID, buyer.StateDone, "")
+		},
+		"fail": func(s *purchases.Store, p buyer.Purchase) error {
 			return s.Close(ctx, p.RequestID, buyer.StateFailed, "why")
 		},
-		"cancel": func(s *BuyerStore, p buyer.Purchase) error {
+		"cancel": func(s *purchases.Store, p buyer.Purchase) error {
 			return s.Close(ctx, p.RequestID, buyer.StateCanceled, "why")
 		},
-		"send":          func(s *BuyerStore, p buyer.Purchase) error { return s.SetSent(ctx, p.RequestID, secret(p).Hash()) },
-		"give up":       func(s *BuyerStore, p buyer.Purchase) error { return s.GiveUp(ctx, p.RequestID, "why") },
-		"close as paid": func(s *BuyerStore, p buyer.Purchase) error { return s.Close(ctx, p.RequestID, buyer.StatePaid, "") },
+		"send":    func(s *purchases.Store, p buyer.Purchase) error { return s.SetSent(ctx, p.RequestID, secret(p).Hash()) },
+		"give up": func(s *purchases.Store, p buyer.Purchase) error { return s.GiveUp(ctx, p.RequestID, "why") },
+		"close as paid": func(s *purchases.Store, p buyer.Purchase) error {
+			return s.Close(ctx, p.RequestID, buyer.StatePaid, "")
+		},
 	}
 	froms := map[string]struct {
 		path    []string
@@ -209,7 +214,7 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 		"canceled": {[]string{"cancel"}, buyer.StateCanceled, nil, nil},
 	}
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	for from, f := range froms {
 		for name, do := range steps {
 			p := testPurchase(from + "/" + name)
@@ -245,7 +250,7 @@ func TestPurchaseStepsInEveryState(t *testing.T) {
 }
 
 func TestUnknownPurchase(t *testing.T) {
-	s := open(t).BuyerStore()
+	s := open(t).Purchases()
 	ctx, p := t.Context(), testPurchase("x")
 	_, err := s.Purchase(ctx, p.RequestID)
 	_, err2 := s.Content(ctx, digest("x"))
@@ -264,7 +269,7 @@ func TestUnknownPurchase(t *testing.T) {
 
 func TestPaymentMustBeProved(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	p, other := testPurchase("x"), testPurchase("other")
 	must(t, s.AddPurchase(t.Context(), p))
 	must(t, reserve(t.Context(), s, p))
@@ -294,7 +299,7 @@ func TestPaymentMustBeProved(t *testing.T) {
 
 func TestNoSecondPayment(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	a, b := testPurchase("a"), testPurchase("b")
 	must(t, s.AddPurchase(t.Context(), a))
 	must(t, s.AddPurchase(t.Context(), b))
@@ -319,7 +324,7 @@ func TestNoSecondPayment(t *testing.T) {
 
 func TestBudgetLimits(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	day := buyer.Limits{DayMsats: 2500}
 	perProvider := buyer.Limits{ProviderMsats: 1500}
 	tests := []struct {
@@ -380,7 +385,7 @@ func TestBudgetLimits(t *testing.T) {
 // together.
 func TestManyBuyersOneBudget(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	const callers, day = 64, 20_000
 	var wg sync.WaitGroup
 	errs, want := make([]error, callers), make([]int64, callers)
@@ -440,7 +445,7 @@ func TestManyBuyersOneBudget(t *testing.T) {
 
 func TestFindPurchaseAndLists(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	var ids []string
 	for i := range 3 {
 		p := testPurchase(fmt.Sprint(i))
@@ -475,7 +480,7 @@ func TestFindPurchaseAndLists(t *testing.T) {
 // the budget, no free sum is below zero, and no step moves money twice.
 func TestLedgerInvariant(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++

@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/purchases"
 )
 
 // fillOrder makes an order whose first request failed and whose second is open.
-func fillOrder(t testing.TB, s *BuyerStore, name string) (first, second buyer.Purchase) {
+func fillOrder(t testing.TB, s *purchases.Store, name string) (first, second buyer.Purchase) {
 	t.Helper()
 	first, second = testPurchase(name+" 1"), testPurchase(name+" 2")
 	second.Provider = hexID("another provider")
@@ -22,24 +23,24 @@ func fillOrder(t testing.TB, s *BuyerStore, name string) (first, second buyer.Pu
 // TestOrderIsReadBack: by each of its requests, from a database that was closed and
 // opened; it ends with a request that is done or canceled, or when it is told to.
 func TestOrderIsReadBack(t *testing.T) {
-	for name, end := range map[string]func(s *BuyerStore, first, second buyer.Purchase) error{
-		"done": func(s *BuyerStore, _, second buyer.Purchase) error {
+	for name, end := range map[string]func(s *purchases.Store, first, second buyer.Purchase) error{
+		"done": func(s *purchases.Store, _, second buyer.Purchase) error {
 			must(t, reserve(t.Context(), s, second))
 			must(t, s.Paid(t.Context(), second.RequestID, paidFor(second)))
 			return s.Close(t.Context(), second.RequestID, buyer.StateDone, "")
 		},
-		"canceled": func(s *BuyerStore, _, second buyer.Purchase) error {
+		"canceled": func(s *purchases.Store, _, second buyer.Purchase) error {
 			return s.CloseUnpaid(t.Context(), second.RequestID, buyer.StateCanceled, "by the buyer")
 		},
-		"told to": func(s *BuyerStore, first, second buyer.Purchase) error {
+		"told to": func(s *purchases.Store, first, second buyer.Purchase) error {
 			must(t, s.CloseUnpaid(t.Context(), second.RequestID, buyer.StateFailed, "no_answer: silent"))
 			return s.EndOrder(t.Context(), first.RequestID)
 		},
 	} {
 		k := open(t)
-		first, second := fillOrder(t, k.BuyerStore(), "order")
+		first, second := fillOrder(t, k.Purchases(), "order")
 		k.reopen(t)
-		s := k.BuyerStore()
+		s := k.Purchases()
 		for _, id := range []string{first.RequestID, second.RequestID} {
 			o, err := s.PlacedOrder(t.Context(), id)
 			want := []buyer.OrderRequest{{RequestID: first.RequestID, Provider: first.Provider}, {RequestID: second.RequestID, Provider: second.Provider}}
@@ -59,7 +60,7 @@ func TestOrderIsReadBack(t *testing.T) {
 		}
 	}
 	k := open(t)
-	if _, err := k.BuyerStore().PlacedOrder(t.Context(), hexID("none")); !errors.Is(err, buyer.ErrNotFound) {
+	if _, err := k.Purchases().PlacedOrder(t.Context(), hexID("none")); !errors.Is(err, buyer.ErrNotFound) {
 		t.Errorf("an order that nobody placed: %v", err)
 	}
 }
@@ -68,7 +69,7 @@ func TestOrderIsReadBack(t *testing.T) {
 // after anything was paid.
 func TestOneRequestAtATime(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	first, second := fillOrder(t, s, "order")
 	third := testPurchase("third")
 	refuse := func(when string) {

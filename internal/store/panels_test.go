@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/purchases"
 )
 
 // testPanel has three seats, each with a provider and an invoice of its own.
@@ -46,7 +47,7 @@ func agreed() panel.Decision {
 }
 
 // fillPanel takes a panel through every step.
-func fillPanel(t testing.TB, s *BuyerStore) panel.Panel {
+func fillPanel(t testing.TB, s *purchases.Store) panel.Panel {
 	t.Helper()
 	p, seats := testPanel("filled")
 	must(t, s.AddPanel(t.Context(), p, seats))
@@ -63,9 +64,9 @@ func fillPanel(t testing.TB, s *BuyerStore) panel.Panel {
 // and opened.
 func TestPanelIsReadBack(t *testing.T) {
 	k := open(t)
-	want := fillPanel(t, k.BuyerStore())
+	want := fillPanel(t, k.Purchases())
 	k.reopen(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	d, hash := agreed(), digest("agreement")
 	d.At = start
 	want.Closing, want.Decision = []byte("closing"), &d
@@ -109,7 +110,7 @@ func TestPanelIsReadBack(t *testing.T) {
 // TestPanelStepsInOrder: no step before its time, and none after the decision.
 func TestPanelStepsInOrder(t *testing.T) {
 	k := open(t)
-	s := k.BuyerStore()
+	s := k.Purchases()
 	p, seats := testPanel("x")
 	must(t, s.AddPanel(t.Context(), p, seats))
 	before := k.dump(t)
@@ -155,9 +156,9 @@ func TestPanelStepsInOrder(t *testing.T) {
 func TestPanelIsAddedWhole(t *testing.T) {
 	k := open(t)
 	p, seats := testPanel("x")
-	must(t, k.BuyerStore().AddPurchase(t.Context(), seats[2]))
+	must(t, k.Purchases().AddPurchase(t.Context(), seats[2]))
 	before := k.dump(t)
-	if err := k.BuyerStore().AddPanel(t.Context(), p, seats); !errors.Is(err, buyer.ErrDuplicate) {
+	if err := k.Purchases().AddPanel(t.Context(), p, seats); !errors.Is(err, buyer.ErrDuplicate) {
 		t.Errorf("a known request is a seat: %v", err)
 	}
 	if diff := cmp.Diff(before, k.dump(t)); diff != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/contexts"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/purchases"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/internal/store/sales"
 )
@@ -110,6 +111,9 @@ func (k *Store) PipelineLog(profile string) *journal.Log {
 
 // Sales is the store of jobs. profile is that of their threads.
 func (k *Store) Sales(profile string) *sales.Store { return sales.New(k.db, profile) }
+
+// Purchases is the store of purchases.
+func (k *Store) Purchases() *purchases.Store { return purchases.New(k.db) }
 
 // ContextStore is the store of segments.
 func (k *Store) ContextStore() contexts.Store { return contexts.NewStore(k.db) }

@@ -309,7 +309,7 @@ func fill(t *testing.T, k *testStore) {
 	user.CreditMsats = 1_000
 	must(t, s.AddJob(t.Context(), user))
 
-	b := k.BuyerStore()
+	b := k.Purchases()
 	p := testPurchase("fill")
 	p.Plain, p.Hidden, p.Inputs = true, []byte("[]"), []byte("{}\n")
 	must(t, b.AddPurchase(t.Context(), p))

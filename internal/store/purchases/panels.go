@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -12,9 +12,12 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/row"
 )
 
+// PanelStore keeps panels, with the purchases of their seats.
+type PanelStore struct{ base }
+
 // AddPanel stores a panel with the purchases of its seats.
-func (s *BuyerStore) AddPanel(ctx context.Context, p panel.Panel, seats []buyer.Purchase) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s PanelStore) AddPanel(ctx context.Context, p panel.Panel, seats []buyer.Purchase) error {
+	return s.update(ctx, func(tx *transaction) error {
 		_, err := tx.Exec(`INSERT INTO panels(panel_id, schema_id, job_hash, rule, max_msats, deadline_ms, added_ms)
 			VALUES (?, ?, ?, ?, ?, ?, ?)`,
 			p.ID, p.SchemaID, p.JobHash[:], string(p.Rule), p.MaxMsats, p.Deadline.UnixMilli(), p.AddedAt.UnixMilli())
@@ -38,8 +41,8 @@ func (s *BuyerStore) AddPanel(ctx context.Context, p panel.Panel, seats []buyer.
 }
 
 // Panel returns a panel as it stands.
-func (s *BuyerStore) Panel(ctx context.Context, id string) (p panel.Panel, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s PanelStore) Panel(ctx context.Context, id string) (p panel.Panel, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		p, err = tx.panel(id)
 		return err
 	})
@@ -47,11 +50,11 @@ func (s *BuyerStore) Panel(ctx context.Context, id string) (p panel.Panel, err e
 }
 
 // Panels lists panels, newest first; at most limit if limit > 0.
-func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []panel.Panel, err error) {
+func (s PanelStore) Panels(ctx context.Context, limit int) (list []panel.Panel, err error) {
 	if limit <= 0 {
 		limit = -1
 	}
-	err = s.view(ctx, func(tx *Tx) error {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err := tx.Strings("SELECT panel_id FROM panels ORDER BY seq DESC LIMIT ?", limit)
 		if err != nil {
 			return fmt.Errorf("list panels: %w", err)
@@ -70,8 +73,8 @@ func (s *BuyerStore) Panels(ctx context.Context, limit int) (list []panel.Panel,
 }
 
 // OpenPanels lists the ids of panels that have not ended, oldest first.
-func (s *BuyerStore) OpenPanels(ctx context.Context) (ids []string, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s PanelStore) OpenPanels(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err = tx.Strings(`SELECT p.panel_id FROM panels p
 			WHERE NOT EXISTS (SELECT 1 FROM panel_decisions d WHERE d.panel_id = p.panel_id)
 				OR EXISTS (SELECT 1 FROM panel_seats s JOIN open_purchases o ON o.request_id = s.request_id WHERE s.panel_id = p.panel_id)
@@ -81,7 +84,7 @@ func (s *BuyerStore) OpenPanels(ctx context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-func (tx *Tx) panel(id string) (panel.Panel, error) {
+func (tx *transaction) panel(id string) (panel.Panel, error) {
 	p := panel.Panel{ID: id}
 	var added, deadline int64
 	err := tx.QueryRow(`SELECT p.schema_id, p.job_hash, p.rule, p.max_msats, p.deadline_ms, p.added_ms, c.event
@@ -119,7 +122,7 @@ func orNil(d hashing.Digest) *hashing.Digest {
 	return &d
 }
 
-func (tx *Tx) seats(panelID string) (list []panel.Member, err error) {
+func (tx *transaction) seats(panelID string) (list []panel.Member, err error) {
 	rows, err := tx.Query(`SELECT s.request_id, s.provider, v.agreement_hash, r.taken, r.why
 		FROM panel_seats s LEFT JOIN panel_reveals v ON v.request_id = s.request_id
 			LEFT JOIN panel_rulings r ON r.request_id = s.request_id
@@ -148,7 +151,7 @@ func (tx *Tx) seats(panelID string) (list []panel.Member, err error) {
 }
 
 // membership is the panel that decides whether a purchase is paid; nil if none does.
-func (tx *Tx) membership(requestID string) (*buyer.Membership, error) {
+func (tx *transaction) membership(requestID string) (*buyer.Membership, error) {
 	var m buyer.Membership
 	var revealed hashing.Digest
 	err := tx.QueryRow(`SELECT s.panel_id, NOT EXISTS (SELECT 1 FROM panel_decisions d WHERE d.panel_id = s.panel_id), v.agreement_hash

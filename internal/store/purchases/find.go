@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -17,8 +17,8 @@ const (
 
 // FindPurchase resolves the beginning of a request id or of a receipt id
 // ("rcpt_..."), at least 6 hex digits of it. ErrAmbiguous if several fit.
-func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.Purchase, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) FindPurchase(ctx context.Context, prefix string) (p buyer.Purchase, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		id, err := names.Request(tx.Tx, prefix, purchaseIDs, purchasesPaid, buyer.ErrNotFound)
 		if err != nil {
 			return err
@@ -30,8 +30,8 @@ func (s *BuyerStore) FindPurchase(ctx context.Context, prefix string) (p buyer.P
 }
 
 // Receipts lists what came, newest first; at most limit if limit > 0.
-func (s *BuyerStore) Receipts(ctx context.Context, limit int) (list []names.Receipt, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Receipts(ctx context.Context, limit int) (list []names.Receipt, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		list, err = names.Receipts(tx.Tx, received, limit)
 		return err
 	})
@@ -40,8 +40,8 @@ func (s *BuyerStore) Receipts(ctx context.Context, limit int) (list []names.Rece
 
 // FindReceipts finds those whose id, or whose request's, begins with name, which
 // has at least names.MinPrefix bytes; three at most.
-func (s *BuyerStore) FindReceipts(ctx context.Context, name string) (list []names.Receipt, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) FindReceipts(ctx context.Context, name string) (list []names.Receipt, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		list, err = names.FindReceipts(tx.Tx, received, name)
 		return err
 	})

@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 )
 
 // SetRefund records what came back of a failed prepayment; the first stays.
-func (s *BuyerStore) SetRefund(ctx context.Context, requestID string, msats int64) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetRefund(ctx context.Context, requestID string, msats int64) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, buyer.StateFailed, buyer.StateCanceled); err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func (s *BuyerStore) SetRefund(ctx context.Context, requestID string, msats int6
 
 // isRefundOf refuses a refund that another purchase has recorded as its own: one
 // payment came, whatever number of purchases named where it was to go.
-func (tx *Tx) isRefundOf(requestID string) error {
+func (tx *transaction) isRefundOf(requestID string) error {
 	p, err := tx.purchase(requestID)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -60,9 +60,9 @@ const history = `
 // History counts, for each provider, the purchases that ended well and those
 // that were paid for nothing and did not come back. What a provider signed that it
 // owes in full is no loss, but credit, less what its later quotes were lowered by.
-func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, error) {
+func (s *Store) History(ctx context.Context) (map[string]buyer.History, error) {
 	all := map[string]buyer.History{}
-	err := s.view(ctx, func(tx *Tx) error {
+	err := s.view(ctx, func(tx *transaction) error {
 		rows, err := tx.Query(history, tx.Now().Add(-missedFor).UnixMilli(), tx.Now().Add(-overdue).UnixMilli(), tx.Now().Add(-overdueOnChain).UnixMilli())
 		if err != nil {
 			return fmt.Errorf("read history: %w", err)
@@ -89,8 +89,8 @@ func (s *BuyerStore) History(ctx context.Context) (map[string]buyer.History, err
 }
 
 // SetCredit keeps what a provider said of its credit; its first word stays.
-func (s *BuyerStore) SetCredit(ctx context.Context, requestID string, way buyer.CreditWay, msats int64) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetCredit(ctx context.Context, requestID string, way buyer.CreditWay, msats int64) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}

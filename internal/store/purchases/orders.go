@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 )
 
 // AddOrder stores an order that names no provider, with its first request.
-func (s *BuyerStore) AddOrder(ctx context.Context, wanted []byte, first buyer.Purchase) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) AddOrder(ctx context.Context, wanted []byte, first buyer.Purchase) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if err := tx.addPurchase(first); err != nil {
 			return err
 		}
@@ -24,7 +24,7 @@ func (s *BuyerStore) AddOrder(ctx context.Context, wanted []byte, first buyer.Pu
 	})
 }
 
-func (tx *Tx) addOrderRequest(orderID, requestID string) error {
+func (tx *transaction) addOrderRequest(orderID, requestID string) error {
 	if _, err := tx.Exec("INSERT INTO order_requests(order_id, request_id) VALUES (?, ?)", orderID, requestID); err != nil {
 		return fmt.Errorf("add request of order: %w", err)
 	}
@@ -33,8 +33,8 @@ func (tx *Tx) addOrderRequest(orderID, requestID string) error {
 
 // AddRequest adds a further request to an open order whose last one has failed, if
 // nothing was paid for any: an order is paid for once.
-func (s *BuyerStore) AddRequest(ctx context.Context, orderID string, p buyer.Purchase) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) AddRequest(ctx context.Context, orderID string, p buyer.Purchase) error {
+	return s.update(ctx, func(tx *transaction) error {
 		order, err := tx.placedOrder(orderID)
 		if err != nil {
 			return err
@@ -64,8 +64,8 @@ func (s *BuyerStore) AddRequest(ctx context.Context, orderID string, p buyer.Pur
 }
 
 // PlacedOrder is the order that a request belongs to.
-func (s *BuyerStore) PlacedOrder(ctx context.Context, requestID string) (o buyer.PlacedOrder, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) PlacedOrder(ctx context.Context, requestID string) (o buyer.PlacedOrder, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		var id string
 		if err := tx.QueryRow("SELECT order_id FROM order_requests WHERE request_id = ?", requestID).Scan(&id); err != nil {
 			return row.NotFound(err, "order of "+requestID)
@@ -76,7 +76,7 @@ func (s *BuyerStore) PlacedOrder(ctx context.Context, requestID string) (o buyer
 	return o, err
 }
 
-func (tx *Tx) placedOrder(id string) (buyer.PlacedOrder, error) {
+func (tx *transaction) placedOrder(id string) (buyer.PlacedOrder, error) {
 	o := buyer.PlacedOrder{ID: id}
 	err := tx.QueryRow("SELECT wanted, EXISTS (SELECT 1 FROM open_orders x WHERE x.order_id = o.order_id) FROM orders o WHERE order_id = ?", id).
 		Scan(&o.Wanted, &o.Open)
@@ -101,8 +101,8 @@ func (tx *Tx) placedOrder(id string) (buyer.PlacedOrder, error) {
 }
 
 // OpenOrders lists the ids of orders that have not ended, oldest first.
-func (s *BuyerStore) OpenOrders(ctx context.Context) (ids []string, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) OpenOrders(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err = tx.Strings("SELECT order_id FROM open_orders JOIN orders USING (order_id) ORDER BY added_ms, order_id")
 		return err
 	})
@@ -110,8 +110,8 @@ func (s *BuyerStore) OpenOrders(ctx context.Context) (ids []string, err error) {
 }
 
 // EndOrder takes an order off the open ones.
-func (s *BuyerStore) EndOrder(ctx context.Context, orderID string) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) EndOrder(ctx context.Context, orderID string) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.Exec("DELETE FROM open_orders WHERE order_id = ?", orderID); err != nil {
 			return fmt.Errorf("end order: %w", err)
 		}

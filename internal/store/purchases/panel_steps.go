@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 )
 
 // SetClosing keeps the event that ends the commits; the first stays.
-func (s *BuyerStore) SetClosing(ctx context.Context, id string, event []byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s PanelStore) SetClosing(ctx context.Context, id string, event []byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.openPanel(id); err != nil {
 			return err
 		}
@@ -27,8 +27,8 @@ func (s *BuyerStore) SetClosing(ctx context.Context, id string, event []byte) er
 }
 
 // SetReveal keeps a reveal; the first stays.
-func (s *BuyerStore) SetReveal(ctx context.Context, requestID string, agreement hashing.Digest, event []byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s PanelStore) SetReveal(ctx context.Context, requestID string, agreement hashing.Digest, event []byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		var id string
 		if err := tx.QueryRow("SELECT panel_id FROM panel_seats WHERE request_id = ?", requestID).Scan(&id); err != nil {
 			return row.NotFound(err, "panel of "+requestID)
@@ -51,7 +51,7 @@ func (s *BuyerStore) SetReveal(ctx context.Context, requestID string, agreement 
 }
 
 // openPanel reads a panel that is not decided.
-func (tx *Tx) openPanel(id string) (panel.Panel, error) {
+func (tx *transaction) openPanel(id string) (panel.Panel, error) {
 	p, err := tx.panel(id)
 	if err == nil && p.Decision != nil {
 		err = fmt.Errorf("panel %s is decided: %w", id, buyer.ErrConflict)
@@ -61,8 +61,8 @@ func (tx *Tx) openPanel(id string) (panel.Panel, error) {
 
 // Decide stores the decision, the rulings, the reservations of what is paid, and
 // the end of what is not, all at once.
-func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pay []buyer.Award, drop []panel.Drop, l buyer.Limits) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s PanelStore) Decide(ctx context.Context, id string, d panel.Decision, pay []buyer.Award, drop []panel.Drop, l buyer.Limits) error {
+	return s.update(ctx, func(tx *transaction) error {
 		p, err := tx.openPanel(id)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (s *BuyerStore) Decide(ctx context.Context, id string, d panel.Decision, pa
 	})
 }
 
-func (tx *Tx) rule(requestID string, taken bool, why string) error {
+func (tx *transaction) rule(requestID string, taken bool, why string) error {
 	_, err := tx.Exec("INSERT INTO panel_rulings(request_id, taken, why, at_ms) VALUES (?, ?, ?, ?)", requestID, taken, why, tx.Now().UnixMilli())
 	if err != nil {
 		return fmt.Errorf("record ruling: %w", err)
@@ -111,7 +111,7 @@ func (tx *Tx) rule(requestID string, taken bool, why string) error {
 // dropSeat ends a seat that is not paid; one that ended by itself keeps its own
 // reason. One whose engagement fee is under way stays open until the wallet says how
 // that ended: its reservation must not be forgotten.
-func (tx *Tx) dropSeat(d panel.Drop) error {
+func (tx *transaction) dropSeat(d panel.Drop) error {
 	if err := tx.rule(d.RequestID, false, d.Why); err != nil {
 		return err
 	}

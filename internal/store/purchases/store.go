@@ -1,7 +1,9 @@
-package store
+// Package purchases keeps what a buyer buys: purchases, orders and panels.
+package purchases
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,31 +15,64 @@ import (
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
+	"github.com/lightwork-market/lightwork/internal/store/money"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// BuyerStore keeps the purchases that the node makes, and its budget.
-type BuyerStore struct{ k *Store }
+//go:embed schema.sql
+var tables string
+
+// Schema makes the tables of the area.
+func Schema() string {
+	return tables + row.AppendOnly("purchases", "purchase_states", "purchase_plain", "purchase_hidden", "purchase_inputs",
+		"purchase_engagements", "feedback", "purchase_results", "purchase_sealed", "purchase_receipts",
+		"purchase_cancels", "panels", "panel_seats", "panel_closings", "panel_reveals",
+		"panel_decisions", "panel_rulings", "panel_adjudications", "orders", "order_requests")
+}
+
+// Store keeps the purchases that a node makes, with its orders and panels, and its
+// budget.
+type Store struct {
+	base
+	PanelStore
+}
 
 var (
-	_ buyer.Store = (*BuyerStore)(nil)
-	_ panel.Store = (*BuyerStore)(nil)
+	_ buyer.Store = (*Store)(nil)
+	_ panel.Store = (*Store)(nil)
 )
 
-// BuyerStore returns the store of purchases.
-func (k *Store) BuyerStore() *BuyerStore { return &BuyerStore{k: k} }
-
-func (s *BuyerStore) update(ctx context.Context, fn func(tx *Tx) error) error {
-	return buyerErr(s.k.Update(ctx, fn))
+// New is the store of purchases in a database.
+func New(db *row.DB) *Store {
+	b := base{db.NameErrors(nameError)}
+	return &Store{base: b, PanelStore: PanelStore{b}}
 }
 
-func (s *BuyerStore) view(ctx context.Context, fn func(tx *Tx) error) error {
-	return buyerErr(s.k.View(ctx, fn))
+// base is the database with the transactions of this area.
+type base struct{ db *row.DB }
+
+// transaction is one over all that a step of a purchase may change.
+type transaction struct {
+	*row.Tx
+	journal.Journal
+	money.Ledger
 }
 
-// buyerErr gives the store's errors the names that the buyer knows.
-func buyerErr(err error) error {
+func (b base) update(ctx context.Context, fn func(tx *transaction) error) error {
+	return b.db.Update(ctx, func(tx *row.Tx) error { return fn(in(tx)) })
+}
+
+func (b base) view(ctx context.Context, fn func(tx *transaction) error) error {
+	return b.db.View(ctx, func(tx *row.Tx) error { return fn(in(tx)) })
+}
+
+func in(tx *row.Tx) *transaction {
+	return &transaction{Tx: tx, Journal: journal.Journal{Tx: tx}, Ledger: money.Ledger{Tx: tx}}
+}
+
+// nameError gives the store's errors the names that the buyer knows.
+func nameError(err error) error {
 	switch {
 	case err == nil, errors.Is(err, buyer.ErrNotFound), errors.Is(err, buyer.ErrDuplicate), errors.Is(err, buyer.ErrConflict),
 		errors.Is(err, buyer.ErrSecondPayment):
@@ -51,11 +86,11 @@ func buyerErr(err error) error {
 }
 
 // AddPurchase stores a signed request before anything is sent.
-func (s *BuyerStore) AddPurchase(ctx context.Context, p buyer.Purchase) error {
-	return s.update(ctx, func(tx *Tx) error { return tx.addPurchase(p) })
+func (s *Store) AddPurchase(ctx context.Context, p buyer.Purchase) error {
+	return s.update(ctx, func(tx *transaction) error { return tx.addPurchase(p) })
 }
 
-func (tx *Tx) addPurchase(p buyer.Purchase) error {
+func (tx *transaction) addPurchase(p buyer.Purchase) error {
 	relays, err := json.Marshal(p.Relays)
 	if err != nil {
 		return fmt.Errorf("encode relays: %w", err)
@@ -100,7 +135,7 @@ func (tx *Tx) addPurchase(p buyer.Purchase) error {
 	return tx.appendPurchaseState(p.RequestID, buyer.StateRequested, "")
 }
 
-func (tx *Tx) appendPurchaseState(id string, to buyer.State, reason string) error {
+func (tx *transaction) appendPurchaseState(id string, to buyer.State, reason string) error {
 	_, err := tx.Exec("INSERT INTO purchase_states(request_id, state, reason, at_ms) VALUES (?, ?, ?, ?)",
 		id, string(to), reason, tx.Now().UnixMilli())
 	if err != nil {
@@ -110,7 +145,7 @@ func (tx *Tx) appendPurchaseState(id string, to buyer.State, reason string) erro
 }
 
 // purchaseIn reads the state of a purchase, which must be one of states.
-func (tx *Tx) purchaseIn(id string, states ...buyer.State) (buyer.State, error) {
+func (tx *transaction) purchaseIn(id string, states ...buyer.State) (buyer.State, error) {
 	var state buyer.State
 	err := tx.QueryRow("SELECT state FROM purchase_states WHERE request_id = ? ORDER BY seq DESC LIMIT 1", id).Scan(&state)
 	if err != nil {
@@ -129,8 +164,8 @@ func allPurchaseStates() []buyer.State {
 }
 
 // AddFeedback keeps a 7000 event; a known id is fine.
-func (s *BuyerStore) AddFeedback(ctx context.Context, requestID, eventID string, event []byte, at time.Time) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) AddFeedback(ctx context.Context, requestID, eventID string, event []byte, at time.Time) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}
@@ -144,8 +179,8 @@ func (s *BuyerStore) AddFeedback(ctx context.Context, requestID, eventID string,
 }
 
 // Feedback returns the 7000 events of a purchase in the order they came.
-func (s *BuyerStore) Feedback(ctx context.Context, requestID string) (events [][]byte, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Feedback(ctx context.Context, requestID string) (events [][]byte, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		list, err := tx.Strings("SELECT event FROM feedback WHERE request_id = ? ORDER BY seq", requestID)
 		for _, e := range list {
 			events = append(events, []byte(e))
@@ -157,8 +192,8 @@ func (s *BuyerStore) Feedback(ctx context.Context, requestID string) (events [][
 
 // SetResult keeps the verified result; the first stays. It may come after the
 // purchase ended: it is evidence either way.
-func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, output []byte, contents [][]byte, early bool) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetResult(ctx context.Context, requestID string, event, output []byte, contents [][]byte, early bool) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}
@@ -189,8 +224,8 @@ func (s *BuyerStore) SetResult(ctx context.Context, requestID string, event, out
 
 // SetSealed keeps a result in boxes, and the boxes; the first stays. The boxes
 // are evidence, so they are kept too after they were opened.
-func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []byte, contents [][]byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetSealed(ctx context.Context, requestID string, event []byte, contents [][]byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}
@@ -208,8 +243,8 @@ func (s *BuyerStore) SetSealed(ctx context.Context, requestID string, event []by
 }
 
 // SetReceipt keeps the receipt event of the charge for a purpose; the first stays.
-func (s *BuyerStore) SetReceipt(ctx context.Context, requestID string, purpose receipts.Purpose, receiptID string, event []byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetReceipt(ctx context.Context, requestID string, purpose receipts.Purpose, receiptID string, event []byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, allPurchaseStates()...); err != nil {
 			return err
 		}
@@ -235,8 +270,8 @@ func (s *BuyerStore) SetReceipt(ctx context.Context, requestID string, purpose r
 }
 
 // SetCancel keeps our signed cancellation request; the first stays.
-func (s *BuyerStore) SetCancel(ctx context.Context, requestID string, event []byte) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) SetCancel(ctx context.Context, requestID string, event []byte) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, buyer.StateRequested, buyer.StatePaying, buyer.StatePaid); err != nil {
 			return err
 		}
@@ -250,20 +285,20 @@ func (s *BuyerStore) SetCancel(ctx context.Context, requestID string, event []by
 }
 
 // Close ends a purchase. One whose payment is not resolved cannot be closed.
-func (s *BuyerStore) Close(ctx context.Context, requestID string, to buyer.State, reason string) error {
+func (s *Store) Close(ctx context.Context, requestID string, to buyer.State, reason string) error {
 	return s.closeFrom(ctx, requestID, to, reason, buyer.StateRequested, buyer.StatePaid)
 }
 
 // CloseUnpaid moves a purchase that no payment was begun for to a terminal state.
-func (s *BuyerStore) CloseUnpaid(ctx context.Context, requestID string, to buyer.State, reason string) error {
+func (s *Store) CloseUnpaid(ctx context.Context, requestID string, to buyer.State, reason string) error {
 	return s.closeFrom(ctx, requestID, to, reason, buyer.StateRequested)
 }
 
-func (s *BuyerStore) closeFrom(ctx context.Context, requestID string, to buyer.State, reason string, from ...buyer.State) error {
+func (s *Store) closeFrom(ctx context.Context, requestID string, to buyer.State, reason string, from ...buyer.State) error {
 	if !to.Terminal() {
 		return fmt.Errorf("close purchase as %s: %w", to, buyer.ErrConflict)
 	}
-	return s.update(ctx, func(tx *Tx) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, from...); err != nil {
 			return err
 		}
@@ -273,8 +308,8 @@ func (s *BuyerStore) closeFrom(ctx context.Context, requestID string, to buyer.S
 
 // GiveUp takes a purchase off the open ones whose payment nobody can ask for. Its
 // next state, if ever there is one, puts it back.
-func (s *BuyerStore) GiveUp(ctx context.Context, requestID, reason string) error {
-	return s.update(ctx, func(tx *Tx) error {
+func (s *Store) GiveUp(ctx context.Context, requestID, reason string) error {
+	return s.update(ctx, func(tx *transaction) error {
 		if _, err := tx.purchaseIn(requestID, buyer.StatePaying); err != nil {
 			return err
 		}
@@ -293,8 +328,8 @@ func (s *BuyerStore) GiveUp(ctx context.Context, requestID, reason string) error
 }
 
 // Content returns the bytes with this digest.
-func (s *BuyerStore) Content(ctx context.Context, d hashing.Digest) (data []byte, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Content(ctx context.Context, d hashing.Digest) (data []byte, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		data, err = tx.Content(d)
 		return err
 	})

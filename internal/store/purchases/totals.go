@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/money"
 )
 
-// PurchaseTotals are sums over all purchases.
-type PurchaseTotals struct {
+// Totals are sums over all purchases.
+type Totals struct {
 	States               map[buyer.State]int
 	PaidMsats, FeesMsats int64 // of payments for results, routing fees apart
 	RefundedMsats        int64
@@ -27,8 +27,8 @@ const (
 )
 
 // Totals adds up the purchases, of which it reads the open ones and those given up.
-func (s *BuyerStore) Totals(ctx context.Context) (t PurchaseTotals, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Totals(ctx context.Context) (t Totals, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		if t, err = tx.purchaseTotals(); err != nil {
 			return fmt.Errorf("add up purchases: %w", err)
 		}
@@ -37,7 +37,7 @@ func (s *BuyerStore) Totals(ctx context.Context) (t PurchaseTotals, err error) {
 	return t, err
 }
 
-func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
+func (tx *transaction) purchaseTotals() (t Totals, err error) {
 	var done, failed, canceled int
 	if err := tx.QueryRow(endedTotals).Scan(&done, &failed, &canceled, &t.PaidMsats, &t.FeesMsats, &t.RefundedMsats); err != nil {
 		return t, err
@@ -84,6 +84,6 @@ func (tx *Tx) purchaseTotals() (t PurchaseTotals, err error) {
 }
 
 // Spendings adds up what was paid for purchases.
-func (s *BuyerStore) Spendings(ctx context.Context, p money.Period) ([]money.Spending, error) {
-	return money.Spendings(ctx, s.k.db, p)
+func (s *Store) Spendings(ctx context.Context, p money.Period) ([]money.Spending, error) {
+	return money.Spendings(ctx, s.db, p)
 }

@@ -1,4 +1,4 @@
-package store
+package purchases
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 )
 
 // Purchase returns a purchase as it stands.
-func (s *BuyerStore) Purchase(ctx context.Context, requestID string) (p buyer.Purchase, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) Purchase(ctx context.Context, requestID string) (p buyer.Purchase, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		p, err = tx.purchase(requestID)
 		return err
 	})
@@ -24,11 +24,11 @@ func (s *BuyerStore) Purchase(ctx context.Context, requestID string) (p buyer.Pu
 }
 
 // Purchases lists purchases, newest first; at most limit if limit > 0.
-func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Purchase, err error) {
+func (s *Store) Purchases(ctx context.Context, limit int) (list []buyer.Purchase, err error) {
 	if limit <= 0 {
 		limit = -1
 	}
-	err = s.view(ctx, func(tx *Tx) error {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err := tx.Strings("SELECT request_id FROM purchases ORDER BY seq DESC LIMIT ?", limit)
 		if err != nil {
 			return fmt.Errorf("list purchases: %w", err)
@@ -47,15 +47,15 @@ func (s *BuyerStore) Purchases(ctx context.Context, limit int) (list []buyer.Pur
 }
 
 // OpenPurchases lists the ids of purchases that have not ended, oldest first.
-func (s *BuyerStore) OpenPurchases(ctx context.Context) (ids []string, err error) {
-	err = s.view(ctx, func(tx *Tx) error {
+func (s *Store) OpenPurchases(ctx context.Context) (ids []string, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
 		ids, err = tx.Strings(openPurchaseIDs)
 		return err
 	})
 	return ids, err
 }
 
-func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
+func (tx *transaction) purchase(id string) (buyer.Purchase, error) {
 	p := buyer.Purchase{RequestID: id}
 	var (
 		relays    string
@@ -104,7 +104,7 @@ func (tx *Tx) purchase(id string) (buyer.Purchase, error) {
 }
 
 // purchaseMoney reads what is paid for the result and for the attempt at it.
-func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
+func (tx *transaction) purchaseMoney(p *buyer.Purchase) error {
 	fee, err := tx.purchaseCharge(p.RequestID, receipts.PurposeEngagement)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (tx *Tx) purchaseMoney(p *buyer.Purchase) error {
 
 // purchaseCharge reads what is paid for a purpose; its attempt is nil before an offer was
 // accepted.
-func (tx *Tx) purchaseCharge(requestID string, purpose receipts.Purpose) (c buyer.Charge, err error) {
+func (tx *transaction) purchaseCharge(requestID string, purpose receipts.Purpose) (c buyer.Charge, err error) {
 	var receiptID sql.NullString
 	err = tx.QueryRow("SELECT event, receipt_id FROM purchase_receipts WHERE request_id = ? AND purpose = ?", requestID, string(purpose)).
 		Scan(&c.ReceiptEvent, &receiptID)
@@ -133,39 +133,6 @@ func (tx *Tx) purchaseCharge(requestID string, purpose receipts.Purpose) (c buye
 	}
 	c.ReceiptID = receiptID.String
 
-	var a buyer.Attempt
-	var reserved int64
-	err = tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
-		FROM attempts WHERE request_id = ? AND purpose = ?`, requestID, string(purpose)).
-		Scan(&a.Purpose, row.Into(&a.PaymentHash), &a.AmountMsats, &a.FeeLimitMsats, &a.RuleID, &c.Quote, &c.BOLT11, &c.Acceptance, &reserved)
-
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return c, nil
-	case err != nil:
-		return c, err
-	}
-
-	if len(c.Quote) == 0 { // a plain NIP-90 provider's invoice comes without
-		c.Quote, c.Acceptance = nil, nil
-	}
-	a.ReservedAt = row.FromMs(reserved)
-	if err := tx.attemptWallet(&a); err != nil {
-		return c, err
-	}
-	c.Attempt = &a
-	c.Payment, err = tx.paymentFor(requestID, purpose)
+	err = tx.ReadAttempt(requestID, purpose, &c)
 	return c, err
-}
-
-// paymentFor returns how a payment ended, nil while it has not.
-func (tx *Tx) paymentFor(requestID string, purpose receipts.Purpose) (*payments.Payment, error) {
-	var p payments.Payment
-	err := tx.QueryRow(`SELECT payment_hash, state, amount_msats, fee_msats, preimage, failure_reason, outpoints
-		FROM purchase_payments WHERE request_id = ? AND purpose = ?`, requestID, string(purpose)).
-		Scan(row.Into(&p.Hash), &p.State, &p.AmountMsats, &p.FeeMsats, row.Into(&p.Preimage), &p.FailureReason, &p.Outpoints)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	return &p, err
 }
