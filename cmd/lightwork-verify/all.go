@@ -70,14 +70,14 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 
 	shown.clear()
 	if t.bundles == 0 {
-		fmt.Fprintf(stderr, "lightwork-verify: %s holds no bundle, neither a folder nor a .tar file\n%s", printable(o.bundle), makeHint)
+		fmt.Fprintf(stderr, "lightwork-verify: %s contains no bundle: neither a folder nor a .tar file\n%s", printable(o.bundle), makeHint)
 		return receipts.ExitUnusable
 	}
 	return t.finish(o, stdout, stderr)
 }
 
 // makeHint is where a folder of bundles comes from.
-const makeHint = "  hint: name a folder with one folder or .tar file a bundle, such as lightwork receipts export writes\n"
+const makeHint = "  hint: name a folder that has a folder or a .tar file for each bundle, as written by lightwork receipts export\n"
 
 // allHint is the next step where the folder cannot be read.
 func allHint(err error) string {

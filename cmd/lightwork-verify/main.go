@@ -112,8 +112,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 const (
-	bundleHint  = "  hint: a bundle is a folder or a .tar file, such as lightwork buyer submit --out or lightwork receipts export writes\n"
-	disputeHint = "  hint: name a folder that lightwork buyer dispute wrote\n"
+	bundleHint  = "  hint: a bundle is a folder or a .tar file, as written by lightwork buyer submit --out or lightwork receipts export\n"
+	disputeHint = "  hint: name a folder written by lightwork buyer dispute\n"
 )
 
 // hintFor is the next step where what was named is no bundle.
@@ -122,7 +122,7 @@ func hintFor(err error, name string) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return bundleHint
 	case strings.HasSuffix(name, ".json") || strings.HasSuffix(name, ".jsonl"):
-		return "  hint: name the folder that it is in\n"
+		return "  hint: name the folder that contains it\n"
 	case errors.Is(err, receipts.ErrBundle) && name != "-":
 		if entries, err := os.ReadDir(name); err == nil && slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() && couldBeBundle(filepath.Join(name, e.Name())) }) {
 			return "  hint: there are bundles in it: --all verifies them\n"
@@ -188,7 +188,7 @@ func parseArgs(args []string) (options, error) {
 
 	o.bundle = bundles[0]
 	if o.all && (o.dispute || o.explain) {
-		return o, errors.New("--all goes with neither --dispute nor --explain; verify that one bundle alone")
+		return o, errors.New("--all cannot be combined with --dispute or --explain; verify a single bundle instead")
 	}
 	o.pins.Network = payments.Network(network)
 	if require != "" {

@@ -49,7 +49,7 @@ func Unfinished(err error, hint string) error {
 }
 
 // OtherUser is the hint where a file may not be read or made.
-const OtherUser = "this user may not do that there: run it as the user whose node it is, or name another folder"
+const OtherUser = "this user has no permission there: run it as the user who owns the node, or name another folder"
 
 // Exit is an error without words: the command has said it all.
 func Exit(code int) error {

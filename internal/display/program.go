@@ -72,7 +72,7 @@ func FindVerifier() (string, error) {
 	}
 	found, err := exec.LookPath("lightwork-verify")
 	if err != nil {
-		return "", advice.Hint(errors.New("the program lightwork-verify is neither beside this one nor in the path"), "make build makes both")
+		return "", advice.Hint(errors.New("lightwork-verify is neither beside this program nor in the PATH"), "make build makes both")
 	}
 	return found, nil
 }

@@ -218,7 +218,7 @@ func offerCheck(offers []Offer) Check {
 	if len(withdrawn) > 0 {
 		return Check{Name: "offers", Detail: strings.Join(withdrawn, "; ")}
 	}
-	return Check{Name: "offers", OK: true, Detail: "all that is on offer can be done"}
+	return Check{Name: "offers", OK: true, Detail: "all offered jobs can be done"}
 }
 
 func diskCheck(dir string) (Check, int64) {

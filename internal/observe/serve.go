@@ -55,7 +55,7 @@ func local(next http.Handler) http.Handler {
 			host = h
 		}
 		if !IsLoopback(host) {
-			http.Error(w, "ask for a loopback address", http.StatusForbidden)
+			http.Error(w, "use a loopback address", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

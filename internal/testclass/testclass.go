@@ -67,7 +67,7 @@ func Missing(t testing.TB, what, remedy string) {
 	t.Helper()
 	record(t, Required, what, remedy)
 	if os.Getenv("CI") == "true" {
-		t.Fatalf("%s (%s), and in CI a required test is not left out", what, remedy)
+		t.Fatalf("%s (%s), and in CI a required test must run", what, remedy)
 	}
 	t.Skipf("%s (%s)", what, remedy)
 }
@@ -92,7 +92,7 @@ func Size(t testing.TB, part, whole int, target string) int {
 	}
 	record(t, Long, fmt.Sprintf("%d of %d", part, whole), "make "+target)
 	if part == 0 {
-		t.Skipf("make %s plays it", target)
+		t.Skipf("make %s runs it", target)
 	}
 	return part
 }

@@ -17,7 +17,7 @@ var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 // fraction is how a number with a decimal point is written.
 var fraction = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-const wantedNumber = "a whole number is wanted here, in decimal digits such as 20000"
+const wantedNumber = "expected a whole number, in decimal digits such as 20000"
 
 // scalar checks a value that is neither a list nor a mapping.
 func (c *checker) scalar(node ast.Node, t reflect.Type) {
@@ -57,7 +57,7 @@ func (c *checker) scalar(node ast.Node, t reflect.Type) {
 		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
 			c.add(node, "%s", wanted(t))
 		default: // 0x10 would become 16
-			c.add(node, "a text is wanted here: put it in quotes")
+			c.add(node, "expected a text: put it in quotes")
 		}
 	}
 }
@@ -105,26 +105,26 @@ func textOf(node ast.Node) string {
 // wanted says what a value has to be, in the words of the file and not of Go.
 func wanted(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
-		return "a time such as 10m is wanted here"
+		return "expected a time such as 10m"
 	}
 
 	switch t.Kind() {
 	case reflect.Bool:
-		return "true or false is wanted here"
+		return "expected true or false"
 	case reflect.Slice:
-		return "a list is wanted here"
+		return "expected a list"
 	case reflect.Struct, reflect.Map:
-		return "a mapping is wanted here"
+		return "expected a mapping"
 	case reflect.String:
-		return "a text is wanted here"
+		return "expected a text"
 	}
 
 	if isFloatKind(t) {
-		return "a number is wanted here, such as 0.7"
+		return "expected a number such as 0.7"
 	}
 	if isNumberKind(t) {
 		return wantedNumber
 	}
 
-	return "another kind of value is wanted here"
+	return "expected another kind of value"
 }

@@ -130,7 +130,7 @@ func problemOf(err error) Problem {
 	case errors.As(err, &large):
 		text = "the number is too large"
 	case strings.Contains(text, "'\t'"): // it would be shown as a space
-		text = "a tab is here: lines are indented with spaces"
+		text = "there is a tab here: indent lines with spaces"
 	}
 
 	return problemAt(bad.GetToken(), text)
