@@ -18,23 +18,24 @@ import (
 )
 
 const (
-	// listed is how many names are read of a folder at a time, so that a folder
-	// of any size takes the same memory. Reports come lot by lot, by name.
+	// listed is how many names of a folder are read at a time, so that a folder of
+	// any size needs the same memory. Reports are printed in such groups, sorted by
+	// name.
 	listed = 4096
-	// together is how many bundles one processor takes at a time: so many that
-	// their signatures cost little, and so few that all processors get some.
+	// together is how many bundles one processor takes at a time: enough to make
+	// their signatures cheap, few enough to give all processors some.
 	together = 128
 )
 
-// tally is what a whole folder comes to.
+// tally sums up the results of a folder.
 type tally struct {
 	bundles int
 	exits   [4]int // bundles by exit code
-	skipped int    // what is neither a bundle's folder nor an archive
+	skipped int    // entries that are neither a bundle's folder nor an archive
 	chains  receipts.Chains
 }
 
-// verifyAll verifies every bundle of a folder.
+// verifyAll verifies every bundle in a folder.
 func verifyAll(o options, stdout, stderr io.Writer) int {
 	dir, err := os.Open(o.bundle)
 	if err == nil {
@@ -76,10 +77,10 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	return t.finish(o, stdout, stderr)
 }
 
-// makeHint is where a folder of bundles comes from.
+// makeHint says how to make a folder of bundles.
 const makeHint = "  hint: name a folder that has a folder or a .tar file for each bundle, as written by lightwork receipts export\n"
 
-// allHint is the next step where the folder cannot be read.
+// allHint is the next step if the folder cannot be read.
 func allHint(err error) string {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return makeHint
@@ -87,8 +88,8 @@ func allHint(err error) string {
 	return ""
 }
 
-// verify verifies one lot on all processors and prints it in the order of
-// its names.
+// verify verifies one group on all processors and prints the reports sorted by
+// name.
 func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown *progress) error {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 
@@ -120,7 +121,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		})
 	}
 
-	// Few more are begun than are done, so that few reports wait to be printed.
+	// Few more are started than finished, so that few reports wait to be printed.
 	out := bufio.NewWriter(stdout)
 	begun, ahead := 0, 2*runtime.GOMAXPROCS(0)
 	for i := range reports {
@@ -146,9 +147,9 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 	return nil
 }
 
-// couldBeBundle reports whether a folder has any file of a bundle, so that a
-// damaged one is unusable and a folder of something else is none. What cannot
-// be read is left to be told of.
+// couldBeBundle reports whether a folder has any file of a bundle: then it is an
+// unusable bundle if it is damaged, else it is skipped. A folder that cannot be
+// read counts as a bundle, so that it is reported.
 func couldBeBundle(dir string) bool {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -189,7 +190,7 @@ func printOne(w io.Writer, g graded, asJSON bool) error {
 	}
 
 	for _, c := range g.Claims {
-		// The first claim that makes the exit code is reason enough for a line.
+		// The first claim that determines the exit code is the reason.
 		if g.Unusable == "" && (c.State == receipts.Failed || g.ExitCode == receipts.ExitNotProvable && c.Required && c.State != receipts.Proved) {
 			line += fmt.Sprintf("  %s: %s", c.Name, c.Reason)
 			break
@@ -200,7 +201,7 @@ func printOne(w io.Writer, g graded, asJSON bool) error {
 	return err
 }
 
-// finish prints the chains and the sums, and returns the exit code.
+// finish prints the chains and the totals, and returns the exit code.
 func (t *tally) finish(o options, stdout, stderr io.Writer) int {
 	chains := t.chains.Reports()
 	faults, gaps := 0, 0
@@ -252,7 +253,7 @@ func (t *tally) print(w io.Writer, chains []receipts.ChainReport, code int, asJS
 	return err
 }
 
-// count writes a number of things: "1 bundle", "2 bundles".
+// count formats a number of things: "1 bundle", "2 bundles".
 func count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -260,7 +261,7 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// most is how many gaps and faults of a chain are named; JSON has all.
+// most bounds the gaps and faults of a chain that are printed; JSON has all.
 const most = 10
 
 func printChain(b *strings.Builder, c receipts.ChainReport) {

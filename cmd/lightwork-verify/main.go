@@ -1,5 +1,5 @@
-// Command lightwork-verify grades what a bundle proves about a paid job. It
-// works offline: it links no network, process or database code.
+// Command lightwork-verify checks what a bundle proves about a paid job. It works
+// offline: it contains no network, process or database code.
 package main
 
 import (
@@ -116,7 +116,7 @@ const (
 	disputeHint = "  hint: name a folder written by lightwork buyer dispute\n"
 )
 
-// hintFor is the next step where what was named is no bundle.
+// hintFor is the next step if the named file or folder is not a bundle.
 func hintFor(err error, name string) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -155,7 +155,7 @@ func rule(o options, stdout, stderr io.Writer) int {
 	return r.ExitCode()
 }
 
-// readDispute says of a folder that is not there just that.
+// readDispute reads a dispute; a missing folder gives just that error.
 func readDispute(name string) (*receipts.Dispute, error) {
 	if _, err := os.Stat(name); err != nil {
 		return nil, err
@@ -197,8 +197,8 @@ func parseArgs(args []string) (options, error) {
 	return o, checkPins(o.pins)
 }
 
-// parseMixed parses flags before and after the other arguments, which it
-// returns. After -- there are only others.
+// parseMixed parses flags before and after the other arguments, which it returns.
+// After -- all arguments are others.
 func parseMixed(flags *flag.FlagSet, args []string) (others []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {
@@ -215,8 +215,8 @@ func parseMixed(flags *flag.FlagSet, args []string) (others []string, err error)
 	}
 }
 
-// checkPins refuses what could match no bundle: that is a mistake of the
-// command line, and says nothing of the bundle.
+// checkPins refuses pins that cannot match any bundle: they are a mistake on the
+// command line and say nothing about the bundle.
 func checkPins(p receipts.Pins) error {
 	for name, key := range map[string]string{"--provider": p.Provider, "--buyer": p.Buyer} {
 		if key == "" {
@@ -243,7 +243,7 @@ func checkPins(p receipts.Pins) error {
 	return nil
 }
 
-// isNode reports whether key is a point of the curve in its one spelling.
+// isNode reports whether key is a point of the curve in its canonical spelling.
 func isNode(key string) bool {
 	raw, err := hex.DecodeString(key)
 	if err != nil || len(raw) != btcec.PubKeyBytesLenCompressed || key != strings.ToLower(key) {
@@ -253,7 +253,8 @@ func isNode(key string) bool {
 	return err == nil
 }
 
-// graded is a report with what a stored one needs to be understood alone.
+// graded is a report with the fields that make a stored one understandable by
+// itself.
 type graded struct {
 	Bundle   string `json:"bundle,omitempty"`
 	ExitCode int    `json:"exit_code"`
@@ -281,7 +282,7 @@ func readFolder(name string) (*receipts.Bundle, error) {
 	return receipts.ReadBundle(os.DirFS(name), receipts.Limits{})
 }
 
-// printJSON adds the exit code, so that a stored report says what it meant.
+// printJSON adds the exit code, so that a stored report has its verdict.
 func printJSON(w io.Writer, r receipts.Report) error {
 	return writeJSON(w, graded{ExitCode: r.ExitCode(), Report: r}, "  ")
 }

@@ -3,24 +3,24 @@ package main
 import "runtime/debug"
 
 const (
-	// uncollected is how much garbage may gather. A bundle leaves about 200 KB of
-	// it and little that lives, so that the collector, left to itself, would run
-	// for every few dozens of bundles.
+	// uncollected is how much garbage may accumulate. A bundle leaves about 200 KB
+	// of garbage and little live memory, so that the collector by itself would run
+	// after every few dozen bundles.
 	uncollected = 36 << 20
-	// lives is what a run has in memory beside what is kept of each receipt.
+	// lives is the live memory of a run, besides that of each receipt.
 	lives = 9 << 20
-	// kept is for the chains.
+	// kept is the memory for a receipt in its chain.
 	kept = 72
-	// plenty is where the collector, however much garbage there is, runs more
-	// often, as among bundles of many megabytes.
+	// plenty is the heap size above which the collector runs more often, whatever
+	// the garbage, as for bundles of many megabytes.
 	plenty = 256 << 20
 )
 
-// pacer has the collector run when a certain garbage has gathered, however much
-// is kept for the chains. Its own measure is a share of what lives: with few
-// receipts that is too little, and with a million it would let as much lie about
-// as they take.
-type pacer struct{ most int64 } // bytes that whoever started the program allows
+// pacer makes the collector run when a fixed amount of garbage has accumulated,
+// however much is kept for the chains. The collector's own measure is a share of
+// the live memory: with few receipts that is too little garbage, and with a million
+// it would be as much as they need.
+type pacer struct{ most int64 } // the memory limit set by the user
 
 func newPacer() pacer { return pacer{debug.SetMemoryLimit(-1)} }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// progress is a line on a terminal that the next line overwrites. On anything
-// else it does nothing.
+// progress is a line on a terminal that is repeatedly overwritten. On other outputs
+// it does nothing.
 type progress struct {
-	w       io.Writer // nil where there is no terminal
+	w       io.Writer // nil if there is no terminal
 	began   time.Time
 	last    time.Time
 	written bool
@@ -28,7 +28,7 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-// often is how long a line stands at least.
+// often is the least time between two updates.
 const often = 100 * time.Millisecond
 
 func (p *progress) show(t *tally) {
@@ -40,7 +40,7 @@ func (p *progress) show(t *tally) {
 	fmt.Fprintf(p.w, "\r\x1b[K%d verified, %d failed, %.0f a second", t.bundles, t.exits[receipts.ExitFailed], rate)
 }
 
-// clear takes the line away before something else is printed.
+// clear removes the line before other output.
 func (p *progress) clear() {
 	if p.written {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -11,7 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// verdicts say an exit code in words. None is a bare "valid".
+// verdicts describe the exit codes. None is just "valid".
 var verdicts = map[int]string{
 	receipts.ExitProved:      "every required claim is proved",
 	receipts.ExitFailed:      "a claim failed: do not rely on this bundle",
@@ -63,7 +63,7 @@ func printSteps(b *strings.Builder, steps []receipts.Step) {
 	}
 }
 
-// printable drops what could steer a terminal or reorder its text.
+// printable removes characters that could control a terminal or reorder its text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && steers(r) || r == unicode.ReplacementChar {
@@ -75,8 +75,8 @@ func printable(s string) string {
 
 func steers(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
-// writeJSON writes v on a line of its own, or indented. JSON lets strings hold some
-// characters as they are that steer a terminal: they are escaped.
+// writeJSON writes v on one line, or indented. It escapes characters that control a
+// terminal, which JSON allows in strings.
 func writeJSON(w io.Writer, v any, indent string) error {
 	var doc bytes.Buffer
 	out := json.NewEncoder(&doc)

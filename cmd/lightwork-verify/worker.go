@@ -10,18 +10,17 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// worker has what one goroutine needs for a few bundles, and for the next few
-// again.
+// worker has the reusable memory of one goroutine that verifies groups of bundles.
 type worker struct {
 	batch receipts.Batch // empty
-	room  room           // of the batch's bundles
+	room  room           // holds the batch's bundles
 }
 
-// verify verifies a few bundles. It empties the batch before they are too large
-// and at the end.
+// verify verifies a group of bundles. It empties the batch before it grows too
+// large, and at the end.
 func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
 	list := make([]graded, len(bundles))
-	var waiting []int // places in the list of what is in the batch
+	var waiting []int // indexes in list of the bundles in the batch
 	settle := func() {
 		for k, r := range w.batch.Verify() {
 			i := waiting[k]
@@ -38,7 +37,7 @@ func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
 		}
 		bundle, err := open(filepath.Join(o.bundle, e.Name()))
 		if err != nil {
-			r := receipts.Verify(nil, o.pins) // every claim, none of them proved
+			r := receipts.Verify(nil, o.pins) // every claim, none proved
 			r.Unusable = err.Error()
 			list[i] = graded{e.Name(), r.ExitCode(), r}
 			continue
@@ -55,21 +54,22 @@ func (w *worker) verify(o options, bundles []fs.DirEntry) []graded {
 }
 
 const (
-	// inMemory is how large an archive may be to be read at once.
+	// inMemory is the largest archive that is read at once.
 	inMemory = 1 << 20
-	// piece is room for the archives of as many small jobs as go together.
+	// piece is enough room for the archives of a group of small jobs.
 	piece = 4 << 20
 )
 
-// room is memory that archives are read into, one behind the other. What it is
-// given again for must no longer be needed. The zero value is ready for use.
+// room is memory for archives, which are read one after the other. Before it is
+// reused, the earlier bundles must no longer be needed. The zero value is ready for
+// use.
 type room []byte
 
-// empty makes room where the archives are that were read.
+// empty makes the room of the earlier archives available again.
 func (r *room) empty() { *r = (*r)[:0] }
 
-// take is room for n bytes, inMemory at most. Where little is left, it is in a
-// new piece; bundles hold on to the old one.
+// take returns room for n bytes, at most inMemory. If too little is left, it starts
+// a new piece; bundles keep the old one alive.
 func (r *room) take(n int) []byte {
 	if cap(*r)-len(*r) < n {
 		*r = make(room, 0, piece)
@@ -79,7 +79,7 @@ func (r *room) take(n int) []byte {
 	return (*r)[from : from+n : from+n]
 }
 
-// readArchive reads a bundle, which may be a part of the room.
+// readArchive reads a bundle, which may use memory of the room.
 func (r *room) readArchive(name string) (*receipts.Bundle, error) {
 	f, err := os.Open(name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package advice is about errors that come with the next step of whoever reads them,
-// and with the exit code of the program that ends by them.
+// Package advice provides errors with a hint for the user's next step and with the
+// exit code of the program.
 package advice
 
 import (
@@ -10,13 +10,13 @@ import (
 // Exit codes, documented in docs/use/cli.md.
 const (
 	ExitOK     = 0
-	ExitFailed = 1 // it was tried and did not work
-	ExitUsage  = 2 // the command line, the configuration or an input is not usable
-	ExitOpen   = 3 // not finished: run it again later, or a proof is missing
-	ExitUnmet  = 4 // a job was bought and delivered, and its commands did not succeed
+	ExitFailed = 1 // the operation failed
+	ExitUsage  = 2 // the command line, the configuration or an input is invalid
+	ExitOpen   = 3 // not finished: run it again later; or a proof is missing
+	ExitUnmet  = 4 // a job was bought and delivered, but its commands failed
 )
 
-// Error carries the exit code that an error stands for, and a hint.
+// Error adds an exit code and a hint to an error.
 type Error struct {
 	Code int
 	Hint string
@@ -26,15 +26,15 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap gives the error without its hint.
+// Unwrap returns the error without its hint.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Usage is an error of what the user gave us.
+// Usage returns an error about the user's input.
 func Usage(hint string, format string, args ...any) error {
 	return &Error{ExitUsage, hint, fmt.Errorf(format, args...)}
 }
 
-// Hint adds a next step to an error.
+// Hint adds a hint for the next step to an error.
 func Hint(err error, hint string) error {
 	if err == nil {
 		return nil
@@ -42,16 +42,16 @@ func Hint(err error, hint string) error {
 	return &Error{ExitFailed, hint, err}
 }
 
-// Unfinished is an error after which something goes on; the next step is to look at
-// it again.
+// Unfinished returns an error for an operation that continues; the hint says how to
+// check on it.
 func Unfinished(err error, hint string) error {
 	return &Error{ExitOpen, hint, err}
 }
 
-// OtherUser is the hint where a file may not be read or made.
+// OtherUser is the hint if a file cannot be read or created.
 const OtherUser = "this user has no permission there: run it as the user who owns the node, or name another folder"
 
-// Exit is an error without words: the command has said it all.
+// Exit returns an error without text, for commands that have printed everything.
 func Exit(code int) error {
 	if code == ExitOK {
 		return nil
@@ -59,5 +59,5 @@ func Exit(code int) error {
 	return &Error{Code: code, Err: ErrSilent}
 }
 
-// ErrSilent is inside an error that Exit made.
+// ErrSilent is wrapped by the errors of Exit.
 var ErrSilent = errors.New("")

@@ -1,7 +1,7 @@
-// Command barecontainer runs a program as an ordinary container does: it may make
-// no namespaces, mounts nothing, and finds control groups that it cannot change.
-// It needs root; -user makes the program somebody else's, and -no-landlock takes
-// Landlock away, as an older kernel or a stricter container does.
+// Command barecontainer runs a program as in an ordinary container: it cannot
+// create namespaces or mount anything, and control groups are read-only. It needs
+// root; -user runs the program as another user, and -no-landlock disables Landlock,
+// as in an older kernel or a stricter container.
 //
 //	go run ./internal/barecontainer [-user ID] [-no-landlock] PROGRAM [ARGUMENT...]
 package main
@@ -38,7 +38,7 @@ func run(user int, noLandlock bool, command []string) error {
 	if err != nil {
 		return err
 	}
-	runtime.LockOSThread() // what follows is a thread's, and the program takes it over
+	runtime.LockOSThread() // the following settings belong to a thread, and the program inherits them
 	if err := freezeControlGroups(); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func run(user int, noLandlock bool, command []string) error {
 	return syscall.Exec(path, command, os.Environ())
 }
 
-// freezeControlGroups makes them read-only in a mount namespace of its own.
+// freezeControlGroups makes control groups read-only in a new mount namespace.
 func freezeControlGroups() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("needs root: %w", err)
@@ -76,7 +76,7 @@ func freezeControlGroups() error {
 	return nil
 }
 
-// kept are the capabilities that container runtimes leave root by default.
+// kept are the capabilities that container runtimes leave to root by default.
 var kept = []uint{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_MKNOD, unix.CAP_NET_RAW, unix.CAP_SETGID,
 	unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE,
@@ -105,8 +105,8 @@ func dropCapabilities() error {
 	return nil
 }
 
-// filter refuses new namespaces and mounts, as the filters of container runtimes do,
-// and Landlock where it is told to.
+// filter refuses new namespaces and mounts, as the filters of container runtimes
+// do, and optionally Landlock.
 func filter(noLandlock bool) []unix.SockFilter {
 	const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 	prog := seccomp.Begin(seccomp.Return(unix.SECCOMP_RET_ALLOW))
@@ -117,7 +117,7 @@ func filter(noLandlock bool) []unix.SockFilter {
 		seccomp.Refuse(unix.EPERM),
 		seccomp.Return(unix.SECCOMP_RET_ALLOW),
 		seccomp.Jump(unix.BPF_JEQ, unix.SYS_CLONE3, 0, 1),
-		seccomp.Refuse(unix.ENOSYS), // then programs use clone, whose flags a filter can read
+		seccomp.Refuse(unix.ENOSYS), // programs then fall back to clone, whose flags a filter can read
 	)
 	for _, number := range []uint32{unix.SYS_UNSHARE, unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_MOUNT_SETATTR} {
 		prog = append(prog, seccomp.Jump(unix.BPF_JEQ, number, 0, 1), seccomp.Refuse(unix.EPERM))

@@ -1,9 +1,9 @@
-// Package clip bounds texts that others wrote.
+// Package clip shortens untrusted texts.
 package clip
 
 import "unicode/utf8"
 
-// Text cuts a text to at most n bytes at a rune's edge.
+// Text shortens a text to at most n bytes without splitting a character.
 func Text(text string, n int) string {
 	if len(text) <= n {
 		return text

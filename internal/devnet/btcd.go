@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 )
 
-// maxReply bounds what is read from a node, in bytes.
+// maxReply bounds a node's answer, in bytes.
 const maxReply = 8 << 20
 
-// btcd is the chain. It listens to no peers; only its RPC port is open.
+// btcd is the chain. It has no peers; only its RPC port is open.
 type btcd struct {
 	binDir, dir string
 	address     string // RPC
@@ -44,8 +44,8 @@ func newBTCD(binDir, dir string) (*btcd, error) {
 	return b, nil
 }
 
-// start runs btcd until it answers. Blocks are mined to miningAddress, which
-// may be empty when none will be.
+// start runs btcd until it answers. Blocks are mined to miningAddress, which may be
+// empty if none are mined.
 func (b *btcd) start(ctx context.Context, miningAddress string) error {
 	conf := fmt.Sprintf(`[Application Options]
 simnet=1
@@ -64,7 +64,7 @@ rpckey=%[1]s/rpc.key
 		conf += "miningaddr=" + miningAddress + "\n"
 	}
 
-	// The password stays out of the argument list, which all users can read.
+	// The argument list is readable by all users, so the password is in the file.
 	path := filepath.Join(b.dir, "btcd.conf")
 	if err := os.WriteFile(path, []byte(conf), 0o600); err != nil {
 		return fmt.Errorf("write btcd configuration: %w", err)
@@ -116,7 +116,7 @@ func (b *btcd) height(ctx context.Context) (int, error) {
 	return height, nil
 }
 
-// call is one JSON-RPC request.
+// call makes one JSON-RPC request.
 func (b *btcd) call(ctx context.Context, method string, result any, params ...any) error {
 	if params == nil {
 		params = []any{}

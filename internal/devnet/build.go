@@ -14,16 +14,15 @@ import (
 	"syscall"
 )
 
-// set is what is built together: the module under internal/devnet that pins
-// the versions, the programs by import path, and their build tags.
+// set is a group of programs: the module under internal/devnet that pins the
+// versions, the programs by import path, and their build tags.
 type set struct {
 	module   string
 	programs map[string]string
 	tags     string
 }
 
-// lightningPrograms are the commands that Build makes, with the sub-servers that
-// lnd is built with.
+// lightningPrograms are the programs of Build, with lnd's sub-servers.
 func lightningPrograms() set {
 	return set{"binaries", map[string]string{
 		"btcd":  "github.com/btcsuite/btcd",
@@ -32,14 +31,13 @@ func lightningPrograms() set {
 	}, "signrpc walletrpc chainrpc invoicesrpc routerrpc"}
 }
 
-// Build makes btcd, lnd and lncli at the versions that binaries/go.mod pins and
-// returns the directory that holds them. It builds only what is missing there:
-// about four minutes on two cores the first time, nothing afterwards.
+// Build builds btcd, lnd and lncli in the versions pinned by binaries/go.mod and
+// returns their directory. It builds only missing programs: about four minutes on
+// two cores the first time, nothing afterwards.
 //
-// The programs go to a directory under cacheDir that is named for the pinned
-// versions; an empty cacheDir means lightwork/devnet in the user's cache. The
-// working directory must be inside a checkout of the project. Builds of several
-// processes wait for each other.
+// The directory is below cacheDir and named after the pinned versions; an empty
+// cacheDir means lightwork/devnet in the user's cache. The working directory must
+// be inside a checkout of the project. Concurrent builds wait for each other.
 func Build(ctx context.Context, cacheDir string) (binDir string, err error) {
 	return lightningPrograms().build(ctx, cacheDir)
 }
@@ -84,8 +82,8 @@ func (s set) build(ctx context.Context, cacheDir string) (binDir string, err err
 	return binDir, s.goBuild(ctx, source, binDir)
 }
 
-// sourceDir is the module that pins the programs. It is found through the
-// checkout, since a module's files cannot be embedded in another's.
+// sourceDir returns the folder of the module that pins the programs. It is found
+// through the checkout, since a module cannot embed files of another one.
 func sourceDir(ctx context.Context, module string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {
@@ -98,7 +96,8 @@ func sourceDir(ctx context.Context, module string) (string, error) {
 	return dir, nil
 }
 
-// versionsID names what would be built, so that a new version is a new directory.
+// versionsID identifies the pinned versions, so that new versions get a new
+// directory.
 func versionsID(source, tags string) (string, error) {
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
@@ -121,7 +120,8 @@ func (s set) haveAll(dir string) bool {
 	return true
 }
 
-// goBuild builds beside binDir and renames, so that a program in binDir is whole.
+// goBuild builds in a temporary directory and renames the programs, so that those
+// in binDir are always complete.
 func (s set) goBuild(ctx context.Context, source, binDir string) error {
 	tmp, err := os.MkdirTemp(binDir, ".build-")
 	if err != nil {
@@ -139,7 +139,7 @@ func (s set) goBuild(ctx context.Context, source, binDir string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = source
 
-	// The versions are the pinned ones, whatever workspace or flags the caller has.
+	// Use the pinned versions whatever workspace or flags the caller has.
 	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build programs: %w\n%s", err, bytes.TrimSpace(out))
@@ -154,7 +154,7 @@ func (s set) goBuild(ctx context.Context, source, binDir string) error {
 	return nil
 }
 
-// lock takes an advisory lock that its holder's death releases.
+// lock takes an advisory lock, which is released when its holder dies.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

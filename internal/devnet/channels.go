@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// redialEvery is how long WaitChannel leaves lnd to connect by itself, which it
-// mostly does within seconds. Sooner would disturb its attempt; without any,
-// the next can be minutes away.
+// redialEvery is how long WaitChannel waits for lnd to connect by itself, which
+// usually takes seconds. Connecting sooner would disturb lnd's attempt; without it,
+// lnd's next attempt may be minutes away.
 const redialEvery = 20 * time.Second
 
-// WaitChannel returns when a channel with peer can carry payments. It connects
-// to the peer if lnd does not do so by itself.
+// WaitChannel waits until a channel with peer can carry payments. It connects to
+// the peer if lnd does not.
 func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 	dialed := time.Now()
 	return n.poll(ctx, "channel with "+peer.name, func(ctx context.Context) (bool, error) {
@@ -37,7 +37,7 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 
 		if time.Since(dialed) > redialEvery {
 			dialed = time.Now()
-			// Its error tells nothing: the peer may be down, or connected already.
+			// The error is irrelevant: the peer may be down, or connected already.
 			_ = n.rest.call(ctx, http.MethodPost, "/v1/peers", map[string]any{
 				"addr": map[string]string{"pubkey": peer.PubKey(), "host": peer.peerAddress},
 			}, nil)
@@ -47,8 +47,8 @@ func (n *Node) WaitChannel(ctx context.Context, peer *Node) error {
 	})
 }
 
-// WaitGossip returns when the node knows a public channel of another, with the
-// fees of both its ends, so that it can route over it.
+// WaitGossip waits until the node knows a public channel of another node with the
+// fees of both ends, so that it can route payments over it.
 func (n *Node) WaitGossip(ctx context.Context, of *Node) error {
 	return n.poll(ctx, "gossip", func(ctx context.Context) (bool, error) {
 		var graph struct {
@@ -70,15 +70,15 @@ func (n *Node) WaitGossip(ctx context.Context, of *Node) error {
 	})
 }
 
-// ChannelBalance is what the node has in its channels, and what its payments
-// under way tie up, in msats.
+// ChannelBalance returns the node's balance in its channels and the amount in its
+// unsettled payments, in msats.
 func (n *Node) ChannelBalance(ctx context.Context) (localMsats, pendingMsats int64, err error) {
 	type amount struct {
 		Msat int64 `json:"msat,string"`
 	}
 	var reply struct {
 		Local amount `json:"local_balance"`
-		// What we offered is the remote's once it has the preimage.
+		// An amount that we offered belongs to the peer once it has the preimage.
 		Outgoing amount `json:"unsettled_remote_balance"`
 	}
 	if err := n.rest.call(ctx, http.MethodGet, "/v1/balance/channels", nil, &reply); err != nil {
@@ -87,8 +87,8 @@ func (n *Node) ChannelBalance(ctx context.Context) (localMsats, pendingMsats int
 	return reply.Local.Msat, reply.Outgoing.Msat, nil
 }
 
-// ResetMissionControl makes the node forget which channels failed it: where
-// there is only one way, a payment that was lost bars the next for an hour.
+// ResetMissionControl makes the node forget which channels have failed: with only
+// one route, a failed payment blocks the next one for an hour.
 func (n *Node) ResetMissionControl(ctx context.Context) error {
 	if err := n.rest.call(ctx, http.MethodPost, "/v2/router/mc/reset", struct{}{}, nil); err != nil {
 		return fmt.Errorf("reset mission control of %s: %w", n.name, err)
@@ -96,8 +96,8 @@ func (n *Node) ResetMissionControl(ctx context.Context) error {
 	return nil
 }
 
-// BakeMacaroon writes a macaroon that permits exactly the named RPC URIs to
-// path, as `lncli bakemacaroon uri:...` would.
+// BakeMacaroon writes a macaroon with exactly the named RPC URIs to path, like
+// `lncli bakemacaroon uri:...`.
 func (n *Node) BakeMacaroon(ctx context.Context, path string, uris []string) error {
 	type permission struct {
 		Entity string `json:"entity"`
@@ -136,7 +136,7 @@ func (n *Node) connect(ctx context.Context, to *Node) error {
 	}
 	return n.poll(ctx, "connection to "+to.name, func(ctx context.Context) (bool, error) {
 		err := n.rest.call(ctx, http.MethodPost, "/v1/peers", body, nil)
-		// Repeating it is how we learn that it stands.
+		// Repeating the call shows whether the connection exists.
 		already := new(restError)
 		if errors.As(err, &already) && already.Message == "already connected to peer: "+to.PubKey()+"@"+to.peerAddress {
 			return true, nil

@@ -1,12 +1,12 @@
-// Package devnet runs a private Lightning network on one machine: btcd on
-// simnet, and two lnd nodes with a channel between them. It exists for tests
-// and demonstrations that want real Lightning and no money, and it needs Linux.
+// Package devnet runs a private Lightning network on one machine: btcd on simnet,
+// and two lnd nodes with a channel between them. It is for tests and demonstrations
+// with real Lightning but without real money. It needs Linux.
 //
 // [Build] makes the programs from source once; [Start] brings the network up on
 // free loopback ports under one directory. Nothing leaves the machine.
 //
-// The package speaks to the nodes over their REST port, so that it needs no
-// gRPC and stays cheap to compile.
+// The package uses the REST port of the nodes, because gRPC would make it slow to
+// compile.
 package devnet
 
 import (
@@ -22,49 +22,49 @@ import (
 )
 
 const (
-	// firstBlocks makes segwit active on simnet and matures the first 300
-	// coinbases; with fewer the funding transaction never confirms.
+	// firstBlocks activates segwit on simnet and matures the first 300 coinbases;
+	// with fewer blocks the funding transaction never confirms.
 	firstBlocks = 400
 
 	// channelConfirmations makes a channel usable (3) and announced (6).
 	channelConfirmations = 6
 
-	// ChannelSats is the capacity of the channel between Bob and Alice, and
-	// PushedSats the part of it that Alice holds at the start.
+	// channelSats is the capacity of the channel between Bob and Alice, pushedSats
+	// the initial balance of Alice.
 	channelSats = 10_000_000
 	pushedSats  = 2_000_000
 
-	// FundSats is what Fund gives.
+	// fundSats is the amount of Fund.
 	fundSats = 100_000_000
 
 	pollInterval = 25 * time.Millisecond
 
-	// patience is how long one step of a node may take. On a machine with
-	// nothing else to do each takes a second or two.
+	// patience is how long one step of a node may take; on an idle machine it takes
+	// a second or two.
 	patience = 3 * time.Minute
 )
 
-// ErrStopped is returned by operations on a network or a node that was stopped.
+// ErrStopped is returned by operations on a stopped network or node.
 var ErrStopped = errors.New("stopped")
 
-// Config says where a network lives.
+// Config configures a [Network].
 type Config struct {
-	// Dir holds all state and logs. Empty means a new temporary directory,
-	// which Stop removes; a named one is kept.
+	// Dir holds all state and logs. Empty means a temporary directory, which Stop
+	// removes; a named one is kept.
 	Dir string
 
-	// BinDir holds btcd and lnd, as Build returns it. Empty means Build with
-	// its default cache.
+	// BinDir has btcd and lnd, as returned by [Build]. Empty means Build with its
+	// default cache.
 	BinDir string
 
-	// Log receives progress. Nil discards it.
+	// Log receives progress. If it is nil, nothing is logged.
 	Log *slog.Logger
 }
 
-// Network is a running network. Its methods may be used concurrently.
+// Network is a running network. It is safe for concurrent use.
 type Network struct {
-	// Alice sells: she is the payee. Bob buys: he opened the channel and has
-	// the mined coins.
+	// Alice sells: she is the payee. Bob buys: he opened the channel and has the
+	// mined coins.
 	Alice, Bob *Node
 
 	dir       string
@@ -78,9 +78,9 @@ type Network struct {
 	stopped bool
 }
 
-// Start brings a network up and returns when the channel is active on both
-// sides. It takes about 15 seconds. When ctx ends first, or anything fails,
-// everything already started is stopped.
+// Start starts a network and returns when the channel is active on both sides,
+// after about 15 seconds. If ctx ends first or anything fails, everything that was
+// started is stopped.
 func Start(ctx context.Context, cfg Config) (*Network, error) {
 	n := &Network{dir: cfg.Dir, binDir: cfg.BinDir, log: cfg.Log}
 	if n.log == nil {
@@ -138,15 +138,15 @@ func (n *Network) start(ctx context.Context) error {
 		return err
 	}
 
-	// A channel is active before the routers know it, and a payment in between
-	// fails for lack of balance.
+	// A channel is active before the routers know it; a payment in between fails
+	// for lack of balance.
 	return errors.Join(n.Bob.WaitGossip(ctx, n.Alice), n.Alice.WaitGossip(ctx, n.Bob))
 }
 
-// fundBob mines the first blocks to an address of Bob's. btcd takes the mining
+// fundBob mines the first blocks to an address of Bob. btcd takes the mining
 // address only at its start, and Bob needs a chain to have an address, so both
-// start twice. Bob is stopped meanwhile because a connection that lnd loses is
-// retried only after five seconds.
+// start twice. Bob is stopped in between because lnd retries a lost connection only
+// after five seconds.
 func (n *Network) fundBob(ctx context.Context) error {
 	if err := n.Bob.startProcess(ctx); err != nil {
 		return err
@@ -193,7 +193,7 @@ func (n *Network) newNode(name string) (*Node, error) {
 	return node, nil
 }
 
-// Fund gives the node FundSats of Bob's coins, which a channel of its own needs.
+// Fund sends fundSats of Bob's coins to the node, for channels of its own.
 func (n *Network) Fund(ctx context.Context, node *Node) error {
 	if err := n.Bob.payOnChain(ctx, node, fundSats); err != nil {
 		return err
@@ -204,8 +204,8 @@ func (n *Network) Fund(ctx context.Context, node *Node) error {
 	return node.waitBalance(ctx, fundSats)
 }
 
-// OpenChannel connects from to to, opens a public channel of capacitySats in
-// which pushSats start on to's side, and mines until both ends can use it. from
+// OpenChannel connects from to to, opens a public channel of capacitySats with an
+// initial balance of pushSats for to, and mines until both ends can use it. from
 // must have the coins.
 func (n *Network) OpenChannel(ctx context.Context, from, to *Node, capacitySats, pushSats int64) error {
 	if err := from.connect(ctx, to); err != nil {
@@ -228,8 +228,7 @@ func (n *Network) OpenChannel(ctx context.Context, from, to *Node, capacitySats,
 	return nil
 }
 
-// Mine adds blocks to the chain and returns when every running node has seen
-// them.
+// Mine adds blocks to the chain and waits until every running node has seen them.
 func (n *Network) Mine(ctx context.Context, blocks int) error {
 	if err := n.btcd.generate(ctx, blocks); err != nil {
 		return err
@@ -251,8 +250,8 @@ func (n *Network) Mine(ctx context.Context, blocks int) error {
 	return nil
 }
 
-// Stop ends every process of the network and returns when they are gone. It
-// may be called more than once.
+// Stop ends every process of the network and waits for them. It may be called
+// repeatedly.
 func (n *Network) Stop() {
 	n.mu.Lock()
 	n.stopped = true
@@ -274,7 +273,7 @@ func (n *Network) Stop() {
 	}
 }
 
-// startAll starts the nodes side by side, since most of the time is waiting.
+// startAll starts the nodes concurrently, since most of the time is waiting.
 func startAll(ctx context.Context, nodes ...*Node) error {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -285,8 +284,8 @@ func startAll(ctx context.Context, nodes ...*Node) error {
 	return errors.Join(errs...)
 }
 
-// poll calls done until it says so, gives an error, or ctx ends. what names the
-// thing waited for in the error.
+// poll calls done until it returns true or an error, or ctx ends. what describes
+// the awaited state in the error.
 func poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()

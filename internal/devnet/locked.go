@@ -7,12 +7,12 @@ import (
 	"net/http"
 )
 
-// walletPassword is of nodes that have one; there is nothing to protect.
+// walletPassword protects nothing of value.
 const walletPassword = "devnet-password"
 
-// AddLockedNode adds a node whose wallet has a password, and returns when it
-// runs and waits to be unlocked, as every node of an operator does after a
-// reboot. Its name must be new in the network.
+// AddLockedNode adds a node whose wallet has a password, and returns when the node
+// waits to be unlocked, like an operator's node after a reboot. Its name must be
+// new in the network.
 func (n *Network) AddLockedNode(ctx context.Context, name string) (*Node, error) {
 	node, err := n.newNode(name)
 	if err != nil {
@@ -36,7 +36,8 @@ func (n *Network) AddLockedNode(ctx context.Context, name string) (*Node, error)
 	return node, node.runUntil(ctx, "LOCKED")
 }
 
-// Unlock opens the wallet of a locked node and returns when it is synchronised.
+// Unlock opens the wallet of a locked node and waits until the node is
+// synchronised.
 func (n *Node) Unlock(ctx context.Context) error {
 	body := map[string]string{"wallet_password": base64.StdEncoding.EncodeToString([]byte(n.password))}
 	if err := n.rest.call(ctx, http.MethodPost, "/v1/unlockwallet", body, nil); err != nil {
@@ -45,7 +46,7 @@ func (n *Node) Unlock(ctx context.Context) error {
 	return n.Start(ctx)
 }
 
-// runUntil starts the process and waits until its wallet is in the state.
+// runUntil starts the process and waits until its wallet is in the given state.
 func (n *Node) runUntil(ctx context.Context, state string) error {
 	if err := n.run(); err != nil {
 		return err

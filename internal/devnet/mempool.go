@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Publish gives a signed transaction to the chain itself, past the wallets,
-// which would not send one that spends a coin twice. One that replaces another
-// is taken by the rules of BIP 125.
+// Publish sends a signed transaction directly to the chain, because the wallets
+// would refuse to spend a coin twice. A replacement is accepted by the rules of BIP
+// 125.
 func (n *Network) Publish(ctx context.Context, raw []byte) (txid string, err error) {
 	if err := n.btcd.call(ctx, "sendrawtransaction", &txid, hex.EncodeToString(raw)); err != nil {
 		return "", fmt.Errorf("publish transaction: %w", err)
@@ -19,7 +19,7 @@ func (n *Network) Publish(ctx context.Context, raw []byte) (txid string, err err
 	return txid, nil
 }
 
-// Waiting lists the transactions that are in no block.
+// Waiting lists the unconfirmed transactions.
 func (n *Network) Waiting(ctx context.Context) (txids []string, err error) {
 	if err := n.btcd.call(ctx, "getrawmempool", &txids); err != nil {
 		return nil, fmt.Errorf("list mempool: %w", err)
@@ -27,8 +27,8 @@ func (n *Network) Waiting(ctx context.Context) (txids []string, err error) {
 	return txids, nil
 }
 
-// Draft chooses coins for a transaction and reserves none: the next draft spends
-// the same ones. The answer is a PSBT.
+// Draft chooses coins for a transaction without reserving them, so the next draft
+// spends the same coins. It returns a PSBT.
 func (n *Node) Draft(ctx context.Context, address string, sats, satPerVByte int64) (psbt []byte, err error) {
 	var reply struct {
 		PSBT   []byte `json:"funded_psbt"`
@@ -53,7 +53,7 @@ func (n *Node) Draft(ctx context.Context, address string, sats, satPerVByte int6
 	return reply.PSBT, nil
 }
 
-// Sign makes a transaction of a draft, and publishes nothing.
+// Sign signs a draft without publishing it.
 func (n *Node) Sign(ctx context.Context, psbt []byte) (raw []byte, err error) {
 	var reply struct {
 		Raw []byte `json:"raw_final_tx"`

@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// mintPrograms is a Cashu mint, gonuts. Its commands are named for their
-// folders, so the program is called mint.
+// mintPrograms is the Cashu mint gonuts, whose program is named after its folder,
+// mint.
 func mintPrograms() set {
 	return set{"mint", map[string]string{"mint": "github.com/elnosh/gonuts/cmd/mint"}, ""}
 }
 
-// BuildMint makes the Cashu mint that mint/go.mod pins, as Build does the
+// BuildMint builds the Cashu mint pinned by mint/go.mod, like [Build] for the
 // Lightning programs: about three minutes on two cores the first time.
 func BuildMint(ctx context.Context, cacheDir string) (binDir string, err error) {
 	return mintPrograms().build(ctx, cacheDir)
 }
 
-// Mint is a Cashu mint with a Lightning node that is made up: each of its
-// invoices is paid at once. It keeps its notes over a restart.
+// Mint is a Cashu mint with a simulated Lightning node, on which each invoice is
+// paid at once. Its notes survive a restart.
 type Mint struct {
 	binDir, dir string
 	address     string
@@ -31,8 +31,8 @@ type Mint struct {
 	proc        *process
 }
 
-// StartMint runs the mint of binDir with its files in dir until it answers.
-// feePPK is its fee for each note that is spent, in thousandths of a sat.
+// StartMint runs the mint of binDir with its files in dir and waits until it
+// answers. feePPK is its fee for each spent note, in thousandths of a sat.
 func StartMint(ctx context.Context, binDir, dir string, feePPK int) (*Mint, error) {
 	addresses, err := new(ports).take(1)
 	if err != nil {
@@ -42,7 +42,7 @@ func StartMint(ctx context.Context, binDir, dir string, feePPK int) (*Mint, erro
 	return m, m.Start(ctx)
 }
 
-// Address is where it listens, host:port.
+// Address returns its address as host:port.
 func (m *Mint) Address() string { return m.address }
 
 // Start runs the mint again after Kill or Stop.
@@ -51,7 +51,8 @@ func (m *Mint) Start(ctx context.Context) error {
 		return fmt.Errorf("make mint's directory: %w", err)
 	}
 
-	// It reads its settings from a file of this name where it is started.
+	// The mint reads its settings from a file of this name in the working
+	// directory.
 	settings := fmt.Sprintf("MINT_PORT=%s\nMINT_DB_PATH=%s\nDERIVATION_PATH_IDX=0\nINPUT_FEE_PPK=%d\nLIGHTNING_BACKEND=FakeBackend\n",
 		m.address[len("127.0.0.1:"):], filepath.Join(m.dir, "db"), m.feePPK)
 	if err := os.WriteFile(filepath.Join(m.dir, ".env"), []byte(settings), 0o600); err != nil {
@@ -91,8 +92,8 @@ func (m *Mint) answers(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// Kill ends the mint at once, Stop gently.
+// Kill ends the mint at once, Stop gracefully.
 func (m *Mint) Kill() { m.proc.kill() }
 
-// Stop ends the mint and waits until it is gone.
+// Stop ends the mint and waits for it.
 func (m *Mint) Stop() { m.proc.stop() }

@@ -10,21 +10,21 @@ import (
 	"sync"
 )
 
-// Node is one lnd. It keeps its addresses and keys over a restart. Methods may
-// be used concurrently, but only one caller at a time may start or stop it.
+// Node is one lnd node. It keeps its addresses and keys over a restart. Its methods
+// are safe for concurrent use, but only one caller at a time may start or stop it.
 type Node struct {
 	name        string
 	binDir, dir string
 	rpcAddress  string
 	peerAddress string
 	btcd        *btcd
-	password    string // of its wallet; "" if nothing needs to be unlocked
+	password    string // of its wallet; "" if there is none
 
 	mu     sync.Mutex // guards what follows
 	proc   *process
 	rest   *rest
 	pubKey string
-	closed bool // the network was stopped: start no more
+	closed bool // the network was stopped; do not start again
 }
 
 // Name is the node's alias.
@@ -33,10 +33,10 @@ func (n *Node) Name() string { return n.name }
 // Address is the gRPC endpoint as host:port.
 func (n *Node) Address() string { return n.rpcAddress }
 
-// TLSCertFile is the path of the certificate of Address, in PEM.
+// TLSCertFile is the path of the PEM certificate for Address.
 func (n *Node) TLSCertFile() string { return filepath.Join(n.dir, "tls.cert") }
 
-// MacaroonFile is the path of the macaroon that permits everything.
+// MacaroonFile is the path of the macaroon with all permissions.
 func (n *Node) MacaroonFile() string {
 	return filepath.Join(n.dir, "data", "chain", "bitcoin", "simnet", "admin.macaroon")
 }
@@ -44,7 +44,7 @@ func (n *Node) MacaroonFile() string {
 // LogFile is the path of the node's output.
 func (n *Node) LogFile() string { return filepath.Join(n.dir, "output.log") }
 
-// PubKey is the node's identity: 33 bytes in hex.
+// PubKey is the node's public key: 33 bytes in hex.
 func (n *Node) PubKey() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,9 +67,9 @@ func newNode(name, binDir, dir string, chain *btcd) (*Node, error) {
 	return n, n.writeConfig()
 }
 
-// writeConfig keeps passwords out of the argument list, which all users can
-// read. Final HTLC resolutions are stored because without them nobody can tell
-// whether a settled invoice's money really arrived.
+// writeConfig writes the passwords to a file because the argument list is readable
+// by all users. It enables storing final HTLC resolutions, which alone show whether
+// a settled invoice's money really arrived.
 func (n *Node) writeConfig() error {
 	conf := fmt.Sprintf(`[Application Options]
 alias=%s
@@ -99,8 +99,8 @@ btcd.rpccert=%s
 	return nil
 }
 
-// Start runs the node and returns when it is synchronised with the chain.
-// Starting a running node does nothing more.
+// Start runs the node and returns when it is synchronised with the chain. It may be
+// called for a running node.
 func (n *Node) Start(ctx context.Context) error {
 	if err := n.startProcess(ctx); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (n *Node) Start(ctx context.Context) error {
 	return n.waitSynced(ctx)
 }
 
-// startProcess runs the node until its RPC answers.
+// startProcess runs the node and waits until its RPC answers.
 func (n *Node) startProcess(ctx context.Context) error {
 	if err := n.run(); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (n *Node) startProcess(ctx context.Context) error {
 	})
 }
 
-// run starts the process unless it runs.
+// run starts the process unless it is running.
 func (n *Node) run() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -138,8 +138,8 @@ func (n *Node) run() error {
 	return nil
 }
 
-// answers reports whether the RPC is up, and learns the certificate and the
-// node's key on the way.
+// answers reports whether the RPC answers, and reads the certificate and the node's
+// key on the way.
 func (n *Node) answers(ctx context.Context) bool {
 	if n.connectREST() != nil {
 		return false
@@ -157,7 +157,7 @@ func (n *Node) answers(ctx context.Context) bool {
 	return true
 }
 
-// connectREST learns the node's certificate, once it is written.
+// connectREST reads the node's certificate once it is written.
 func (n *Node) connectREST() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -171,14 +171,14 @@ func (n *Node) connectREST() error {
 	return err
 }
 
-// Stop ends the node in good order and waits until it is gone. Stopping a
-// stopped node does nothing.
+// Stop ends the node gracefully and waits for it. It may be called for a stopped
+// node.
 func (n *Node) Stop() { n.end((*process).stop) }
 
-// Kill ends the node as a crash would, by SIGKILL.
+// Kill ends the node with SIGKILL, like a crash.
 func (n *Node) Kill() { n.end((*process).kill) }
 
-// close stops the node for good.
+// close stops the node permanently.
 func (n *Node) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -225,9 +225,9 @@ func (n *Node) waitHeight(ctx context.Context, height int) error {
 	})
 }
 
-// poll waits for done. An error of the node's is a reason to ask again, since
-// lnd answers much with "not yet" in words of its own; a dead node is not. The
-// last error is told when time runs out.
+// poll waits for done. It retries after errors of the node, because lnd says "not
+// yet" in many ways, but not if the process has died. When time runs out, the error
+// includes the last one.
 func (n *Node) poll(ctx context.Context, what string, done func(context.Context) (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -11,26 +11,24 @@ import (
 	"syscall"
 )
 
-// firstPort: those below it belong to services that are known by them.
+// firstPort is the lowest port used; lower ones belong to well-known services.
 const firstPort = 10_000
 
-// ports gives each node of a network ports of its own. They are not among those
-// that the system gives to outgoing connections: one of them can be anybody's
-// before a node listens on it, and again while the node is down. The zero value
-// is ready to be used.
+// ports assigns ports to the nodes of a network. It avoids the ports of outgoing
+// connections, because any program could get such a port before a node listens on
+// it, or while the node is down. The zero value is ready for use.
 type ports struct {
 	mu   sync.Mutex
 	next int // 0 before the first
 }
 
-// take returns n loopback addresses that nobody listens on, and that it gives
-// once.
+// take returns n unused loopback addresses and never returns the same one again.
 func (p *ports) take(n int) (addresses []string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	end := ephemeralPorts()
-	if p.next == 0 { // other networks on this machine begin elsewhere
+	if p.next == 0 { // other networks on this machine start elsewhere
 		p.next = firstPort + rand.IntN(end-firstPort)
 	}
 
@@ -59,8 +57,8 @@ func (p *ports) take(n int) (addresses []string, err error) {
 	return nil, fmt.Errorf("find free port: %w", syscall.EADDRINUSE)
 }
 
-// ephemeralPorts is the first port that the system gives to outgoing
-// connections; where that is below ours, one far enough up, and ours may clash.
+// ephemeralPorts returns the first port for outgoing connections. If it is too low,
+// it returns a higher one, and ports may clash.
 func ephemeralPorts() (first int) {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
 	if err == nil {

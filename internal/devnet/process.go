@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// stopGrace is how long a process has after SIGTERM.
+	// stopGrace is how long a process may run after SIGTERM.
 	stopGrace = 15 * time.Second
 
-	// logTail is how much of a dead process's log its error shows, in bytes.
+	// logTail is how much of a dead process's log is in its error, in bytes.
 	logTail = 2048
 )
 
-// process is one program of the network in its own process group. It dies with
-// the program that started it, even by SIGKILL.
+// process is one program of the network in its own process group. It dies with the
+// program that started it, even after SIGKILL.
 type process struct {
 	name    string
 	logPath string
 	pid     int
-	done    chan struct{} // closed when the process is gone
+	done    chan struct{} // closed when the process has ended
 
 	stopOnce sync.Once
 }
@@ -41,7 +41,7 @@ func startProcess(path, logPath string, args ...string) (*process, error) {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Dir = filepath.Dir(logPath)
 
-	// A home of its own: neither program may read its user's real
+	// Use a separate home, so that the program does not read the user's
 	// configuration.
 	cmd.Env = []string{"HOME=" + cmd.Dir, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -50,7 +50,7 @@ func startProcess(path, logPath string, args ...string) (*process, error) {
 	started := make(chan error, 1)
 	go func() {
 		// The kernel sends Pdeathsig when the starting thread ends, not the
-		// process, so this thread stays for as long as the child.
+		// process, so this thread lives as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(p.done)
@@ -69,7 +69,7 @@ func startProcess(path, logPath string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// stop ends the process group, gently at first, and waits until it is gone.
+// stop ends the process group, gracefully at first, and waits for it.
 func (p *process) stop() {
 	p.stopOnce.Do(func() {
 		p.signal(syscall.SIGTERM)
@@ -81,14 +81,14 @@ func (p *process) stop() {
 	p.kill()
 }
 
-// kill ends the process group at once and waits until it is gone.
+// kill ends the process group at once and waits for it.
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// signal reaches the group while its leader is alive. After that the id may
-// belong to somebody else.
+// signal signals the group only while its leader is alive, because the id may be
+// reused afterwards.
 func (p *process) signal(sig syscall.Signal) {
 	select {
 	case <-p.done:
@@ -97,7 +97,7 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// exited is nil while the process runs, then an error with the end of its log.
+// exited returns nil while the process runs, then an error with the end of its log.
 func (p *process) exited() error {
 	select {
 	case <-p.done:

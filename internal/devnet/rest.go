@@ -21,7 +21,7 @@ type rest struct {
 	http         *http.Client
 }
 
-// restError is an answer that is not 200.
+// restError is an answer with a status other than 200.
 type restError struct {
 	Status  int
 	Message string
@@ -29,7 +29,7 @@ type restError struct {
 
 func (e *restError) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Status, e.Message) }
 
-// tlsClient trusts exactly the certificate in certFile.
+// tlsClient returns a client that trusts only the certificate in certFile.
 func tlsClient(certFile string) (*http.Client, error) {
 	pem, err := os.ReadFile(certFile)
 	if err != nil {
@@ -42,8 +42,8 @@ func tlsClient(certFile string) (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}, nil
 }
 
-// call sends body as JSON (nil for none) and fills reply (nil to drop it). Paths
-// outside /v1/state need the macaroon to be there.
+// call sends body as JSON (nil for none) and decodes the answer into reply (nil to
+// ignore it). Paths outside /v1/state need the macaroon.
 func (r *rest) call(ctx context.Context, method, path string, body, reply any) error {
 	var in io.Reader
 	if body != nil {

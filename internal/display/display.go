@@ -1,5 +1,5 @@
-// Package display writes values for a person: text from outside so that it cannot
-// steer a terminal, amounts, ids, keys and times.
+// Package display formats values for people: untrusted text so that it cannot
+// control a terminal, amounts, ids, keys and times.
 package display
 
 import (
@@ -12,11 +12,12 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// OneLine makes one line of text from outside. A table clips it where a screen ends,
-// and nowhere else: who reads a listing from a pipe may look for any word of it.
+// OneLine makes untrusted text safe and puts it on one line. It does not shorten
+// it: tables clip text only for a screen, and readers of a pipe may search for
+// every word.
 func OneLine(s string) string { return strings.ReplaceAll(Printable(s), "\n", " ") }
 
-// Cut makes one line of text from outside, of at most n characters.
+// Cut makes untrusted text safe, on one line, with at most n characters.
 func Cut(s string, n int) string {
 	text := []rune(OneLine(s))
 	if len(text) > n {
@@ -25,14 +26,13 @@ func Cut(s string, n int) string {
 	return string(text)
 }
 
-// steers reports whether a terminal takes a character for a command, or for one to
-// turn the text around it.
+// steers reports whether a character controls a terminal or changes the direction
+// of text.
 func steers(r rune) bool {
 	return unicode.IsControl(r) || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
-// Printable replaces what could steer a terminal: text from outside goes
-// through it before it is shown. Newlines stay.
+// Printable replaces characters that could control a terminal. Newlines stay.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -47,7 +47,7 @@ func Printable(s string) string {
 	}, strings.ToValidUTF8(s, "\ufffd"))
 }
 
-// Short cuts an id or hash for a table.
+// Short shortens an id or hash for a table.
 func Short(s string) string {
 	s = strings.TrimPrefix(s, "sha256:")
 	if len(s) > 12 {
@@ -56,7 +56,7 @@ func Short(s string) string {
 	return s
 }
 
-// Msats writes an amount for people.
+// Msats formats an amount.
 func Msats(n int64) string {
 	if n%1000 == 0 {
 		return fmt.Sprintf("%d sat", n/1000)
@@ -64,7 +64,7 @@ func Msats(n int64) string {
 	return fmt.Sprintf("%d msats", n)
 }
 
-// Count writes a number of things: "1 file", "2 files".
+// Count formats a number of things: "1 file", "2 files".
 func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -72,10 +72,11 @@ func Count(n int64, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// ShortReceipt cuts a receipt id for a table; commands take the beginning of one.
+// ShortReceipt shortens a receipt id for a table; commands accept the beginning of
+// an id.
 func ShortReceipt(id string) string { return id[:min(len(id), 17)] }
 
-// Modes lists ways to pay.
+// Modes formats payment modes.
 func Modes(modes []receipts.Mode) string {
 	words := make([]string, len(modes))
 	for i, m := range modes {
@@ -84,8 +85,7 @@ func Modes(modes []receipts.Mode) string {
 	return strings.Join(words, ", ")
 }
 
-// LocalTime shows the time of a document, which is in UTC, as this machine's: to
-// the minute, as there is no room for more.
+// LocalTime converts the UTC time of a document to local time, without seconds.
 func LocalTime(stamp string) string {
 	at, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
@@ -94,7 +94,7 @@ func LocalTime(stamp string) string {
 	return at.Local().Format("2006-01-02 15:04")
 }
 
-// NPub is a key as people write it.
+// NPub formats a key as npub.
 func NPub(hex string) string {
 	text, err := receipts.Npub(hex)
 	if err != nil {
@@ -103,7 +103,7 @@ func NPub(hex string) string {
 	return text
 }
 
-// Clip cuts a text to n columns.
+// Clip shortens a text to n columns.
 func Clip(s string, n int) string {
 	if utf8.RuneCountInString(s) <= n {
 		return s

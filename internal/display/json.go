@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// PlainJSON writes a JSON document so that it cannot steer a terminal: JSON lets
-// strings hold some characters as they are which do. What it means stays.
+// PlainJSON formats a JSON document so that it cannot control a terminal, because
+// JSON allows such characters in strings. The meaning does not change.
 func PlainJSON(doc []byte) string {
 	var b strings.Builder
 	for _, r := range strings.ToValidUTF8(string(doc), "\ufffd") {
@@ -25,7 +25,7 @@ func PlainJSON(doc []byte) string {
 	return b.String()
 }
 
-// PrettyJSON is used where a stored document is shown.
+// PrettyJSON formats a stored document for display.
 func PrettyJSON(doc []byte) string {
 	var out bytes.Buffer
 	if json.Indent(&out, doc, "", "  ") != nil {

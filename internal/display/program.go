@@ -11,7 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 )
 
-// Self is this program's own file.
+// Self is the path of this program.
 func Self() string {
 	exe, err := os.Executable()
 	if err != nil {
@@ -20,8 +20,8 @@ func Self() string {
 	return exe
 }
 
-// Program is how to type a program of ours: its name if the path finds it,
-// else where it lies from here.
+// Program returns how to type one of our programs: its name if it is in the PATH,
+// else its path from the current folder.
 func Program(name string) string {
 	beside := filepath.Join(filepath.Dir(Self()), name)
 	if found, err := exec.LookPath(name); err == nil && found == beside {
@@ -30,10 +30,10 @@ func Program(name string) string {
 	if here := FromHere(beside); here != name {
 		return here
 	}
-	return "./" + name // a shell does not look here
+	return "./" + name // shells do not search the current folder
 }
 
-// FromHere shortens a path that lies below the current folder.
+// FromHere shortens a path below the current folder.
 func FromHere(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
@@ -43,8 +43,7 @@ func FromHere(path string) string {
 	return path
 }
 
-// FromHome reads ~/ as a shell does where it stands alone; it does not in
-// --dir=~/node.
+// FromHome expands ~/, which shells do not expand in --dir=~/node.
 func FromHome(path string) string {
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
 		if home, err := os.UserHomeDir(); err == nil {
@@ -56,7 +55,7 @@ func FromHome(path string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// ShellWord quotes a word for a shell if it has to be.
+// ShellWord quotes a word for a shell if necessary.
 func ShellWord(s string) string {
 	if plainWord.MatchString(s) {
 		return s
@@ -64,7 +63,7 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// FindVerifier looks beside this program, then in the path.
+// FindVerifier searches beside this program, then in the PATH.
 func FindVerifier() (string, error) {
 	beside := filepath.Join(filepath.Dir(Self()), "lightwork-verify")
 	if _, err := os.Stat(beside); err == nil {

@@ -1,4 +1,4 @@
-// Package faults stands before an HTTP server in tests and fails as it is told.
+// Package faults is an HTTP proxy for tests that simulates scripted failures.
 package faults
 
 import (
@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// Kind is how a failure shows itself.
+// Kind is a kind of failure.
 type Kind int
 
 // The kinds of failure.
 const (
-	// Refuse answers 503 with a JSON object; the server hears nothing.
+	// Refuse answers 503 with a JSON object, without asking the server.
 	Refuse Kind = iota + 1
-	// DropBefore cuts the connection; the server hears nothing.
+	// DropBefore drops the connection without asking the server.
 	DropBefore
-	// DropAfter has the server do what was asked and cuts the connection in place
-	// of the answer: the reply is lost.
+	// DropAfter lets the server handle the request and drops the connection instead
+	// of answering.
 	DropAfter
-	// Delay waits before the server hears of it.
+	// Delay waits before asking the server.
 	Delay
 )
 
@@ -39,17 +39,17 @@ type Fault struct {
 	Delay  time.Duration // for Delay
 }
 
-// Proxy passes requests on to a server. It is safe for concurrent use.
+// Proxy forwards requests to a server. It is safe for concurrent use.
 type Proxy struct {
 	URL string
 
 	next *httputil.ReverseProxy
 
 	mu     sync.Mutex
-	faults map[string][]Fault // by method, in the order in which they happen
+	faults map[string][]Fault // by method, in order
 }
 
-// Start runs a proxy of the server at address until the test ends.
+// Start runs a proxy for the server at address until the test ends.
 func Start(tb testing.TB, address string) *Proxy {
 	tb.Helper()
 	to, err := url.Parse(address)
@@ -60,13 +60,13 @@ func Start(tb testing.TB, address string) *Proxy {
 	p := &Proxy{faults: map[string][]Fault{}, next: &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		Transport: transport,
-		// A server that is away looks as it would without a proxy.
+		// An unreachable server looks as it would without a proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}}
 	s := httptest.NewServer(p)
 	tb.Cleanup(func() {
-		s.CloseClientConnections() // long polls do not hold up the end
+		s.CloseClientConnections() // long polls must not delay the end
 		s.Close()
 		transport.CloseIdleConnections()
 	})
@@ -82,7 +82,8 @@ func (p *Proxy) Script(f Fault) {
 	p.faults[f.Method] = append(p.faults[f.Method], f)
 }
 
-// take takes one failure of the method off the script; its Kind 0 is none.
+// take removes and returns the next failure of the method; Kind is 0 if there is
+// none.
 func (p *Proxy) take(method string) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()

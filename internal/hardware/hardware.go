@@ -1,5 +1,5 @@
-// Package hardware looks at what this machine has: the numbers that a provider
-// announces are detected, never configured (OA-7.2).
+// Package hardware detects the hardware of this machine. The numbers that a
+// provider announces are detected, never configured (OA-7.2).
 package hardware
 
 import (
@@ -15,23 +15,24 @@ import (
 	"time"
 )
 
-// Hardware is what was found. A machine without a GPU that can be seen has GPU
-// "none" and no VRAM.
+// Hardware is the detected hardware. Without a visible GPU, GPU is "none" and
+// VRAMGB is 0.
 type Hardware struct {
-	MemoryGB int // that this process may use, GiB, rounded
+	MemoryGB int // available to this process, GiB, rounded
 	GPU      string
-	VRAMGB   int // of that GPU, GiB, rounded; 0 if the driver does not say
+	VRAMGB   int // of that GPU, GiB, rounded; 0 if unknown
 }
 
 const (
-	// noLimit: cgroup v1 writes a number near 2^63 for none.
+	// noLimit is a bound for real limits: cgroup v1 writes a number near 2^63 for
+	// none.
 	noLimit   = 1 << 50
 	askNvidia = 5 * time.Second
 	vendorAMD = "0x1002"
 )
 
-// Detect looks at the machine whose root folder is given. Nothing that is
-// missing is an error: it is not there, and so it is not announced.
+// Detect examines the machine with the given root folder. Missing hardware is not
+// an error; it is just not announced.
 func Detect(ctx context.Context, root fs.FS) Hardware {
 	h := Hardware{MemoryGB: gib(memory(root)), GPU: "none"}
 	if _, err := fs.Stat(root, "proc/driver/nvidia/version"); err == nil {
@@ -48,7 +49,7 @@ func Detect(ctx context.Context, root fs.FS) Hardware {
 
 func gib(bytes int64) int { return int((bytes + 1<<29) >> 30) }
 
-// memory is that of the machine, or less where a cgroup says so, in bytes.
+// memory returns the machine's memory or a lower cgroup limit, in bytes.
 func memory(root fs.FS) int64 {
 	total := memTotal(root)
 	for _, limit := range []string{"sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes"} {
@@ -87,7 +88,7 @@ func number(root fs.FS, name string) (int64, bool) {
 	return n, err == nil && n > 0
 }
 
-// amd is the largest memory of the cards of that vendor.
+// amd returns the largest memory of AMD's cards.
 func amd(root fs.FS) (vram int64, found bool) {
 	cards, _ := fs.Glob(root, "sys/class/drm/card*/device/vendor")
 	for _, card := range cards {
@@ -101,8 +102,8 @@ func amd(root fs.FS) (vram int64, found bool) {
 	return vram, found
 }
 
-// askDriver has Nvidia's own program list the cards: the kernel does not say
-// how much memory they have.
+// askDriver lists the cards with Nvidia's own program, because the kernel does not
+// report their memory.
 func askDriver(ctx context.Context) []byte {
 	ctx, stop := context.WithTimeout(ctx, askNvidia)
 	defer stop()
@@ -113,7 +114,7 @@ func askDriver(ctx context.Context) []byte {
 	return out
 }
 
-// nvidia reads the card with the most memory off lines of "name, MiB".
+// nvidia returns the card with the most memory from lines of "name, MiB".
 func nvidia(list []byte) (name string, vram int64) {
 	rows := csv.NewReader(bytes.NewReader(list))
 	rows.FieldsPerRecord, rows.TrimLeadingSpace = 2, true

@@ -1,21 +1,20 @@
-// Package lowerbech32 reads the text form of BIP-173 as it is written: in lower
-// case, and with the checksum of bech32, not of bech32m. It takes a tenth of
-// btcutil's time and refuses whatever is otherwise without a word: who has to
-// say what is wrong asks btcutil.
+// Package lowerbech32 decodes BIP-173 text in its usual form: lower case, and the
+// checksum of bech32, not bech32m. It takes a tenth of btcutil's time. It does not
+// say why it refuses a text; use btcutil for that.
 package lowerbech32
 
 import "strings"
 
 const (
 	charset = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
-	// checksum is how many groups stand behind the data.
+	// checksum is the number of groups of the checksum, at the end.
 	checksum = 6
 )
 
-// none is the value of what is no character of the data.
+// none marks characters that are not allowed in the data.
 const none = 255
 
-// values are what the characters stand for.
+// values maps characters to their values.
 var values = func() (v [256]byte) {
 	for c := range v {
 		v[c] = none
@@ -59,8 +58,8 @@ func Decode(text string) (prefix string, groups []byte, ok bool) {
 	return prefix, groups[:len(groups)-checksum], sum == 1
 }
 
-// next takes one more group into the sum, a remainder of polynomials over the
-// field of 32 elements.
+// next adds one group to the checksum, a remainder of polynomials over the field of
+// 32 elements.
 func next(sum uint32, group byte) uint32 {
 	top := sum >> 25
 	sum = sum&(1<<25-1)<<5 ^ uint32(group)

@@ -9,12 +9,12 @@ import (
 
 const (
 	keepVouched = 24 * time.Hour
-	keepOthers  = time.Hour // a host that did not vouch may do so soon
+	keepOthers  = time.Hour // a host that did not confirm may do so soon
 	maxKept     = 1000
 	maxFile     = 1 << 20 // bytes
 )
 
-// answer is what a host said of a claim.
+// answer is a host's answer about a claim.
 type answer struct {
 	Vouched bool      `json:"vouched"`
 	At      time.Time `json:"at"`
@@ -28,10 +28,10 @@ func (a answer) isFresh() bool {
 	return age >= 0 && age < keep
 }
 
-// cache is what hosts said, by key and name.
+// cache holds answers by key and name.
 type cache map[string]answer
 
-// readCache is empty where nothing usable is kept.
+// readCache returns an empty cache if the file is not usable.
 func readCache(file string) cache {
 	kept := cache{}
 	f, err := os.Open(file)
@@ -55,8 +55,8 @@ func (k cache) add(c Claim, vouched bool) {
 	k[c.Key+" "+c.Name] = answer{vouched, time.Now().UTC()}
 }
 
-// write keeps what still counts. Nothing depends on it: without a cache the hosts are
-// asked again.
+// write stores the answers that are still fresh. Errors are ignored: without a
+// cache the hosts are asked again.
 func (k cache) write(file string) {
 	if file == "" {
 		return

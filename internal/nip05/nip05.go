@@ -1,13 +1,13 @@
-// Package nip05 asks domains whether they vouch for a name that a key gives itself
-// (NIP-05, "name@host").
+// Package nip05 asks domains to confirm names that keys give themselves (NIP-05,
+// "name@host").
 //
-// Names, hosts and answers are a stranger's. So nothing but https is asked, no redirect
-// is followed, answers are bounded in size and time, and no more than [MaxNames] names
-// are looked at at once. Which hosts may be reached at all is the business of
-// [Config.Client]: it must refuse addresses that are not public.
+// Names, hosts and answers are untrusted. So only https is used, redirects are not
+// followed, answers are bounded in size and time, and at most [MaxNames] names are
+// checked at once. [Config.Client] restricts the reachable hosts: it must refuse
+// addresses that are not public.
 //
-// A host that is asked learns who asks and whose name is looked at. So names are asked
-// for only where a person wants to see them, and no order depends on one.
+// A request tells the host who asks and about which name. So names are checked only
+// where a person wants to see them, and no order depends on one.
 package nip05
 
 import (
@@ -26,16 +26,16 @@ import (
 )
 
 var (
-	// ErrName: the text is no such name.
+	// ErrName: the text is not such a name.
 	ErrName = errors.New("not a name of NIP-05 (name@host)")
-	// ErrUnanswered: the host cannot be asked, or answers with nothing usable.
+	// ErrUnanswered: the host did not give a usable answer.
 	ErrUnanswered = errors.New("the host of the name")
-	// ErrOtherKey: the host answers, and names no key or another one.
+	// ErrOtherKey: the host names another key, or none.
 	ErrOtherKey = errors.New("the host vouches for no such key")
 )
 
 const (
-	// MaxNames is how many names of a list are looked at; the rest is left unasked.
+	// MaxNames bounds the names of a list that are checked.
 	MaxNames = 50
 
 	maxAnswer = 64 << 10 // bytes
@@ -49,35 +49,36 @@ type Claim struct {
 	Key  string // x-only, in lower-case hex
 }
 
-// Config says how to ask.
+// Config configures a [Verifier].
 type Config struct {
-	// Client makes the requests. It follows no redirects and reaches public addresses
-	// only.
+	// Client makes the requests. It must reach public addresses only; its redirects
+	// are disabled here.
 	Client *http.Client
-	// CacheFile keeps answers from one run to the next; "" keeps none.
+	// CacheFile stores answers between runs; "" stores none.
 	CacheFile string
 }
 
-// Verifier asks hosts for keys.
+// Verifier asks hosts to confirm names.
 type Verifier struct{ cfg Config }
 
-// New makes a verifier.
+// New returns a verifier.
 func New(cfg Config) *Verifier { return &Verifier{cfg} }
 
-// Split reads a name. It asks nobody.
+// Split parses a name.
 func Split(name string) (local, host string, err error) {
-	local, host, err = payments.ParseAddress(name) // the same form, but for a tag
+	local, host, err = payments.ParseAddress(name) // the same form, except for a tag
 	if err != nil || strings.Contains(local, "+") {
 		return "", "", fmt.Errorf("%w: %q", ErrName, payments.Printable(name, 100))
 	}
 	return local, host, nil
 }
 
-// Display is a name as people see it: the one that stands for a whole host is the host.
+// Display returns a name as shown to people: for the name of a whole host, just the
+// host.
 func Display(name string) string { return strings.TrimPrefix(name, "_@") }
 
-// Verified returns those of the claims that their hosts vouch for. It takes 5 s at
-// most: a host that has not answered by then vouches for nothing.
+// Verified returns the claims that their hosts confirm. It takes at most 5 s: a
+// host that has not answered by then does not count.
 func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -1,8 +1,9 @@
 // Package observe lets the operator of a node see what it does: metrics for
 // Prometheus, health and readiness, and the state that lightwork top shows.
 //
-// It hears of a provider's jobs by its events, so nothing here is on the way of one. No label and no page
-// has a value that a stranger chooses without bound: never a key of a buyer.
+// It learns about a provider's jobs from events, so it cannot hold up a job. Labels
+// and pages have only values from a bounded set; a buyer's key, for example, is
+// never a label.
 package observe
 
 import (
@@ -29,7 +30,7 @@ type OpenJob struct {
 	StateAt    time.Time      `json:"state_at"`
 }
 
-// Totals are sums since the node started.
+// Totals are sums since the start of the node.
 type Totals struct {
 	Quoted        int64 `json:"quoted"`
 	Refused       int64 `json:"refused"`
@@ -38,12 +39,12 @@ type Totals struct {
 	Canceled      int64 `json:"canceled"`
 	Expired       int64 `json:"expired"`
 	SettledMsats  int64 `json:"settled_msats"`
-	ReturnedMsats int64 `json:"returned_msats"` // held, and given back
-	OwedMsats     int64 `json:"owed_msats"`     // received for jobs that failed
+	ReturnedMsats int64 `json:"returned_msats"` // held and given back
+	OwedMsats     int64 `json:"owed_msats"`     // received for failed jobs
 }
 
-// Board is where each open job stands, and what the ended ones add up to. Its
-// size is that of the open jobs, which admission bounds.
+// Board tracks the state of each open job and the totals of the ended ones. Its
+// size depends on the open jobs, which admission bounds.
 type Board struct {
 	m      *instruments
 	now    func() time.Time
@@ -54,14 +55,14 @@ type Board struct {
 	totals Totals
 }
 
-// NewBoard makes an empty one.
+// NewBoard returns an empty board.
 func NewBoard() *Board {
 	return &Board{m: newInstruments(), now: time.Now, open: map[string]*OpenJob{}}
 }
 
-// Offer names what is sold and where, so that every series of it is there from the
-// start, at 0: Prometheus sees no increase in a series that begins with its first
-// event, and an alert on the first debt would be lost.
+// Offer announces the offers and relays, so that every series exists from the start
+// with the value 0: Prometheus does not see the first increase of a series that
+// begins with its first event, and an alert on the first debt would be lost.
 func (b *Board) Offer(offers []provider.Offer, relays []string) {
 	b.offers = offers
 	for _, code := range provider.Codes() {
@@ -86,7 +87,7 @@ func (b *Board) Offer(offers []provider.Offer, relays []string) {
 	}
 }
 
-// Seed enters the jobs that an earlier life left open.
+// Seed adds the jobs that are open from an earlier run.
 func (b *Board) Seed(ctx context.Context, s provider.Store) error {
 	ids, err := s.OpenJobs(ctx)
 	if err != nil {
@@ -117,7 +118,7 @@ func openJob(j provider.Job, at time.Time) *OpenJob {
 	}
 }
 
-// Open lists the open jobs, oldest first.
+// Open lists the open jobs, the oldest first.
 func (b *Board) Open() []OpenJob {
 	b.mu.Lock()
 	list := make([]OpenJob, 0, len(b.open))
@@ -131,7 +132,7 @@ func (b *Board) Open() []OpenJob {
 	return list
 }
 
-// Totals are the sums since the node started.
+// Totals returns the sums since the start of the node.
 func (b *Board) Totals() Totals {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +154,7 @@ func (b *Board) refused(code provider.Code) {
 	b.totals.Refused++
 }
 
-// paid notes money that arrived.
+// paid counts received money.
 func (b *Board) paid(id string, p provider.Payment) {
 	b.m.money.WithLabelValues(string(p.State)).Add(float64(p.PaidMsats))
 	b.mu.Lock()
@@ -173,8 +174,8 @@ func (b *Board) moved(id string, to provider.State) {
 	b.move(id, to)
 }
 
-// settled ends a job whose money is ours for good. What was prepaid was counted
-// when it came.
+// settled ends a job whose money is finally ours. Prepaid money was counted when it
+// arrived.
 func (b *Board) settled(e provider.SettlementEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,21 +186,21 @@ func (b *Board) settled(e provider.SettlementEvent) {
 	b.end(e.RequestID, provider.StateSucceeded, "")
 }
 
-// earned notes money that is ours and ends no job.
+// earned counts money that is ours and does not end a job.
 func (b *Board) earned(msats int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.earn(msats)
 }
 
-// owes notes a debt that ends no job.
+// owes counts a debt that does not end a job.
 func (b *Board) owes(msats int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.owe(msats)
 }
 
-// earn and owe count money; b.mu is held.
+// earn and owe count money; b.mu must be held.
 func (b *Board) earn(msats int64) {
 	b.m.money.WithLabelValues(string(payments.InvoiceSettled)).Add(float64(msats))
 	b.totals.SettledMsats += msats
@@ -214,7 +215,7 @@ func (b *Board) owe(msats int64) {
 func (b *Board) closed(e provider.EndEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j := b.open[e.RequestID]; j != nil && j.HeldMsats > 0 { // an engagement fee can be owed beside it
+	if j := b.open[e.RequestID]; j != nil && j.HeldMsats > 0 { // an engagement fee may be owed in addition
 		b.m.money.WithLabelValues(stateReturned).Add(float64(j.HeldMsats))
 		b.totals.ReturnedMsats += j.HeldMsats
 	}
@@ -224,12 +225,12 @@ func (b *Board) closed(e provider.EndEvent) {
 	b.end(e.RequestID, e.State, e.Reason.Code)
 }
 
-// phases names what a job has been through when it leaves a state.
+// phases names the phase that ends when a job leaves a state.
 var phases = map[provider.State]string{
 	provider.StateQuoted: "payment", provider.StatePaid: "queue", provider.StateRunning: "run", provider.StateDelivering: "delivery",
 }
 
-// move notes a new state; b.mu is held.
+// move records a new state; b.mu must be held.
 func (b *Board) move(id string, to provider.State) *OpenJob {
 	j := b.open[id]
 	if j == nil {
@@ -240,7 +241,7 @@ func (b *Board) move(id string, to provider.State) *OpenJob {
 	return j
 }
 
-// end forgets a job; b.mu is held.
+// end removes a job; b.mu must be held.
 func (b *Board) end(id string, to provider.State, code provider.Code) {
 	switch to {
 	case provider.StateSucceeded:

@@ -8,7 +8,7 @@ import (
 	"github.com/lightwork-market/lightwork/relay"
 )
 
-// instruments are what is counted as it happens. Labels are job types, modes,
+// instruments count events as they happen. Their labels are job types, modes,
 // states, reason codes, and the relays and agents of the configuration.
 type instruments struct {
 	quoted, ended, refused, money, published *prometheus.CounterVec
@@ -17,7 +17,7 @@ type instruments struct {
 	publish     prometheus.Histogram
 }
 
-// Labels that other packages have no name for.
+// Labels for which other packages have no name.
 const (
 	stateReturned = "returned"
 	stateOwed     = "owed"
@@ -27,7 +27,7 @@ const (
 	publishedNot  = "not_taken"
 )
 
-// jobBuckets reach from an echo to the longest sandbox job, in seconds.
+// jobBuckets range from an echo to the longest sandbox job, in seconds.
 var jobBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600}
 
 func newInstruments() *instruments {
@@ -68,7 +68,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("lightwork_"+name, help, labels, nil)
 }
 
-// collector turns the state of a node into metrics.
+// collector exports the state of a node as metrics.
 type collector struct {
 	node *Node
 
@@ -96,10 +96,10 @@ func newCollector(n *Node) *collector {
 	}
 }
 
-// Describe sends nothing: which labels there are is known at a scrape only.
+// Describe sends nothing, because the labels are known only at a scrape.
 func (c *collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)

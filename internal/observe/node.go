@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// probeEvery is how often what takes a question over a wire is asked.
+	// probeEvery is the interval for questions that go over a network.
 	probeEvery = 15 * time.Second
-	// probeTime bounds one such question.
+	// probeTime bounds one question.
 	probeTime = 10 * time.Second
-	// diskMin is the least room that a node should have: it stops taking jobs
-	// when it cannot write.
+	// diskMin is the least free space for a healthy node: without space to write,
+	// it stops accepting jobs.
 	diskMin = 256 << 20
 )
 
@@ -28,7 +28,7 @@ type Check struct {
 	Detail string `json:"detail"`
 }
 
-// Agent is an agent as the operator sees it.
+// Agent is the state of an agent.
 type Agent struct {
 	ID       string           `json:"id"`
 	State    supervisor.State `json:"state"`
@@ -37,14 +37,14 @@ type Agent struct {
 	Inflight int              `json:"calls"`
 }
 
-// Offer is a job type on sale.
+// Offer is an offered job type.
 type Offer struct {
 	Schema string `json:"schema_id"`
-	// Withdrawn says why its jobs cannot be done now, "" if they can.
+	// Withdrawn says why its jobs cannot be done now; "" if they can.
 	Withdrawn string `json:"withdrawn,omitempty"`
 }
 
-// State is everything that can be seen of a node at one moment. Amounts are
+// State is everything that can be observed of a node at one moment. Amounts are in
 // msats.
 type State struct {
 	Version   string    `json:"version"`
@@ -56,7 +56,8 @@ type State struct {
 	Open      []OpenJob `json:"open_jobs"`
 	Totals    Totals    `json:"since_start"`
 	HeldMsats int64     `json:"held_msats"`
-	// SpendableMsats is what the wallet can spend, where that may be seen and is known.
+	// SpendableMsats is the spendable balance of the wallet, if it may be shown and
+	// is known.
 	SpendableMsats *int64         `json:"wallet_spendable_msats,omitempty"`
 	Outbox         int            `json:"outbox_pending"`
 	DiskFreeBytes  int64          `json:"disk_free_bytes"`
@@ -65,7 +66,7 @@ type State struct {
 	Offers         []Offer        `json:"offers"`
 }
 
-// Config says where the parts of a node's state come from.
+// Config has the sources of a node's state.
 type Config struct {
 	Version string
 	PubKey  string // of the provider, hex
@@ -73,39 +74,39 @@ type Config struct {
 	Board   *Board
 	Relays  func() []relay.Status
 	Agents  func() []supervisor.AgentStatus
-	// Offers are the job types of the configuration, with why each cannot be done
-	// now, "" if it can.
+	// Offers lists the configured job types, each with the reason why it cannot be
+	// done now, "" if it can.
 	Offers func() []Offer
-	// Outbox counts the events that some relay has yet to confirm.
+	// Outbox counts the events that some relay has not confirmed yet.
 	Outbox func(context.Context) (int, error)
-	// Wallet asks the wallet who it is; nil without one.
+	// Wallet checks that the wallet answers; nil if there is none.
 	Wallet func(context.Context) error
-	// Balance asks what the wallet can spend, in msats; nil where that is not to
-	// be seen.
+	// Balance returns the spendable balance of the wallet, in msats; nil if it must
+	// not be shown.
 	Balance func(context.Context) (int64, error)
-	// Admission says why no new jobs are taken, "" while they are; nil: they are.
+	// Admission says why no new jobs are accepted; "" or nil if they are.
 	Admission func() string
-	// Signer describes the relays of a remote signer; nil for a key in memory.
+	// Signer describes the relays of a remote signer; nil for a local key.
 	Signer func() []relay.Status
 }
 
-// Node is what is seen of a running node.
+// Node observes a running node.
 type Node struct {
 	cfg     Config
 	started time.Time
 
 	mu      sync.Mutex
-	wallet  Check // the last answer
+	wallet  Check // the latest answer
 	balance *int64
 	outbox  int
 }
 
-// NewNode makes one. Nothing is asked until Serve runs.
+// NewNode returns a node. It asks nothing until Probe runs.
 func NewNode(cfg Config) *Node {
 	return &Node{cfg: cfg, started: time.Now().UTC(), wallet: Check{Name: "wallet", Detail: "not asked yet"}}
 }
 
-// Probe asks, again and again until ctx ends, what is not known without asking.
+// Probe repeatedly asks for the state that must be asked for, until ctx ends.
 func (n *Node) Probe(ctx context.Context) error {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
@@ -130,7 +131,7 @@ func (n *Node) probe(ctx context.Context) {
 		wallet.OK, wallet.Detail = false, err.Error()
 	}
 
-	var balance *int64 // unknown rather than old
+	var balance *int64 // unknown instead of outdated
 	if n.cfg.Balance != nil {
 		if msats, err := n.cfg.Balance(ctx); err == nil {
 			balance = &msats
@@ -147,7 +148,7 @@ func (n *Node) probe(ctx context.Context) {
 	}
 }
 
-// State is what there is to see now.
+// State returns the current state.
 func (n *Node) State() State {
 	s := State{
 		Version: n.cfg.Version, PubKey: n.cfg.PubKey, StartedAt: n.started, At: time.Now().UTC(),
@@ -187,13 +188,13 @@ func (n *Node) State() State {
 	return s
 }
 
-// cause is the end of an error that the network gave, where its reason is: of
-// "dial tcp 127.0.0.1:1: connect: connection refused" the last two words.
+// cause returns the end of a network error, which names the reason: for "dial tcp
+// 127.0.0.1:1: connect: connection refused" the last two words.
 func cause(text string) string {
 	return strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:])
 }
 
-// relayCheck wants one relay: what one has, the buyer finds.
+// relayCheck requires one connected relay: buyers find events on any of them.
 func relayCheck(name string, relays []relay.Status) Check {
 	c := Check{Name: name, Detail: "none is connected"}
 	for _, r := range relays {
@@ -207,7 +208,7 @@ func relayCheck(name string, relays []relay.Status) Check {
 	return c
 }
 
-// offerCheck wants all that is on offer.
+// offerCheck requires that all offered jobs can be done.
 func offerCheck(offers []Offer) Check {
 	var withdrawn []string
 	for _, o := range offers {

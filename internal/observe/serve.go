@@ -43,11 +43,12 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 	w.WriteHeader(code)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(v) // the reader has gone
+	_ = enc.Encode(v) // an error means that the reader is gone
 }
 
-// local refuses a request that was addressed to a name: a page in the
-// operator's browser must not read the node by a name that it made point here.
+// local refuses requests that were addressed to a host name, so that a web page in
+// the operator's browser cannot read the node through a name that it lets resolve
+// to loopback.
 func local(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -83,7 +84,7 @@ func Serve(ctx context.Context, h http.Handler, log *slog.Logger, listeners ...n
 	for _, ln := range listeners {
 		g.Go(func() error {
 			if err := srv.Serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
-				_ = srv.Close() // one without the other is none
+				_ = srv.Close() // all listeners end together
 				return fmt.Errorf("serve %s: %w", ln.Addr(), err)
 			}
 			return nil

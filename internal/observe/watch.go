@@ -7,7 +7,7 @@ import (
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
-// Event notes what happened to a job: it is what a provider's Config.Events calls.
+// Event records an event of a job. It is the function for provider.Config.Events.
 func (b *Board) Event(e provider.JobEvent) {
 	switch e := e.(type) {
 	case provider.AdmissionEvent:

@@ -1,4 +1,5 @@
-// Package port gives tests addresses that they may listen on later, or again.
+// Package port reserves addresses for tests that listen on them later, or
+// repeatedly.
 package port
 
 import (
@@ -8,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve returns a loopback address, IP:port, whose port the kernel gives to
-// nobody else until the test ends: neither to who listens on port 0 nor to a
-// connection that goes out. Nothing listens there, so a dial is refused, until
-// somebody who was told of the address does; it may stop and listen again.
+// Reserve returns a loopback address, IP:port, whose port the kernel assigns to
+// nobody else until the test ends, neither to a listener on port 0 nor to an
+// outgoing connection. Connections to it are refused until a program that knows the
+// address listens there; it may stop and listen again.
 //
-// A port of a listener that was closed could be anybody's by the time it is
-// wanted. So it is held by a socket that is bound and does not listen, beside
-// which Linux lets another bind if both have SO_REUSEADDR, as Go's listeners do.
+// The port of a closed listener could be reassigned before it is needed. So it is
+// held by a bound socket that does not listen. Linux lets another socket bind the
+// same port if both have SO_REUSEADDR, as Go's listeners do.
 func Reserve(tb testing.TB) string {
 	tb.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)

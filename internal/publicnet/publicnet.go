@@ -1,5 +1,5 @@
-// Package publicnet tells addresses of the open network from those where a
-// stranger's words must not lead: private and special networks, and this machine.
+// Package publicnet distinguishes public addresses from those to which untrusted
+// input must not lead: private and special networks, and this machine.
 package publicnet
 
 import (
@@ -8,12 +8,13 @@ import (
 	"slices"
 )
 
-// public6 are the IPv6 networks that are given out at all. What is elsewhere has a
-// use of its own, such as carrying an IPv4 address inside.
+// public6 are the allocated IPv6 networks. Addresses elsewhere have special
+// purposes, such as embedding an IPv4 address.
 var public6 = netip.MustParsePrefix("2000::/3")
 
-// special are the networks beyond those that netip knows: shared, reserved and
-// test networks, and within [public6] those that carry an IPv4 address inside.
+// special are further special networks besides those that netip knows: shared,
+// reserved and test networks and, within [public6], those that embed an IPv4
+// address.
 var special = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"),
@@ -29,16 +30,17 @@ var special = []netip.Prefix{
 	netip.MustParsePrefix("2002::/16"), // 6to4
 	netip.MustParsePrefix("3ffe::/16"),
 	netip.MustParsePrefix("3fff::/20"),
-	// Looks public and is inside a cloud: services that only its machines reach.
+	// These look public but are services inside a cloud that only its machines
+	// reach.
 	netip.MustParsePrefix("161.26.0.0/16"),   // IBM
 	netip.MustParsePrefix("166.8.0.0/14"),    // IBM
 	netip.MustParsePrefix("199.36.153.4/30"), // Google
 	netip.MustParsePrefix("199.36.153.8/30"), // Google
 }
 
-// machines are the addresses by which a cloud gives a machine its configuration
-// and its credentials. The link-local ones, which most clouds have, are no
-// global unicast addresses and need no row.
+// machines are the addresses from which a cloud machine gets its configuration and
+// credentials. The link-local ones, which most clouds use, are not global unicast
+// addresses and need no entry.
 var machines = []netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"),       // Azure
 	netip.MustParsePrefix("192.0.0.192/32"),         // Oracle
@@ -50,8 +52,7 @@ var machines = []netip.Prefix{
 	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), // Oracle
 }
 
-// Plain is an address without what makes it look like another: the IPv6 form of
-// an IPv4 address, and a zone.
+// Plain returns the IPv4 address of an IPv4-mapped IPv6 address, and removes zones.
 func Plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
 // Contains reports whether an address is one of the open network.
@@ -61,8 +62,8 @@ func Contains(ip netip.Addr) bool {
 		!isIn(special, ip) && !IsMachine(ip) && !isISATAP(ip)
 }
 
-// IsMachine reports whether a cloud serves this machine's own secrets at an
-// address: no stranger is led there, whatever networks are open otherwise.
+// IsMachine reports whether a cloud serves the machine's own secrets at an address:
+// untrusted input must never lead there, whatever networks are allowed.
 func IsMachine(ip netip.Addr) bool {
 	ip = Plain(ip)
 	return ip.IsLinkLocalUnicast() || isIn(machines, ip)
@@ -72,15 +73,15 @@ func isIn(networks []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// isISATAP reports whether the lower half of an address is an IPv4 address of
-// RFC 5214, to which a tunnel of the host would lead.
+// isISATAP reports whether the lower half of an address embeds an IPv4 address as
+// in RFC 5214, to which a tunnel of the host would lead.
 func isISATAP(ip netip.Addr) bool {
 	b := ip.As16()
 	return ip.Is6() && b[8]&^2 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }
 
-// IsOwn reports whether an address is among those of this machine's interfaces:
-// what is closed to the network can be open to the machine itself.
+// IsOwn reports whether an address belongs to an interface of this machine:
+// services that are closed to the network may be open to the machine itself.
 func IsOwn(ip netip.Addr, own []net.Addr) bool {
 	ip = Plain(ip)
 	return slices.ContainsFunc(own, func(a net.Addr) bool {

@@ -1,9 +1,9 @@
-// Package recent remembers the latest names of something, and no more than fit.
+// Package recent provides a set of bounded size that keeps the latest names.
 package recent
 
 import "sync"
 
-// Set has the names that were added last. It is safe for concurrent use.
+// Set holds the names that were added last. It is safe for concurrent use.
 type Set struct {
 	mu   sync.Mutex
 	ids  map[string]struct{}
@@ -11,12 +11,13 @@ type Set struct {
 	next int
 }
 
-// New makes a set of at most size names.
+// New returns a set of at most size names.
 func New(size int) *Set {
 	return &Set{ids: make(map[string]struct{}, size), ring: make([]string, size)}
 }
 
-// Add reports whether a name is new. The oldest makes room for it.
+// Add adds a name and reports whether it is new. If the set is full, the oldest
+// name is removed.
 func (s *Set) Add(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,7 @@ func (s *Set) Has(id string) bool {
 	return ok
 }
 
-// Remove forgets a name.
+// Remove removes a name.
 func (s *Set) Remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,17 +27,17 @@ type Line struct {
 	ID    string // "OS-2.2.1"
 	Level string // "MUST", "FIELD"; "" for K, M and X lines
 	Text  string
-	// Later says what has to come before the line is built, Settled which decision
-	// leaves it out; "" for all others. Of a line that has either in part, the rest
-	// is built, and a test may cover it.
+	// Later says what must come before the line is built, Settled which decision
+	// leaves it out; "" for other lines. If either applies only in part, the rest
+	// is built and may be covered by a test.
 	Later, Settled string
-	// NotCarried says why no program takes the path that the tests of the line take:
-	// such a line is tested and does not count as covered.
+	// NotCarried says why no program uses the code that the line's tests check:
+	// such a line is tested but does not count as covered.
 	NotCarried string
 	InPart     bool
 }
 
-// Parse reads the lines of a requirements document in their order.
+// Parse returns the lines of a requirements document, in order.
 func Parse(doc []byte) []Line {
 	var all []Line
 	for _, m := range line.FindAllSubmatch(doc, -1) {
@@ -51,7 +51,8 @@ func Parse(doc []byte) []Line {
 	return all
 }
 
-// mark marks the line of a name, or with a star at its end all that begin so.
+// mark marks the line with a name or, if the name ends in *, all lines with that
+// prefix.
 func mark(all []Line, name, how, why string, inPart bool) {
 	start, many := strings.CutSuffix(name, "*")
 	for i := range all {
@@ -71,7 +72,7 @@ func mark(all []Line, name, how, why string, inPart bool) {
 	}
 }
 
-// Read reads the lines of this module's docs/develop/requirements.md.
+// Read returns the lines of this module's docs/develop/requirements.md.
 func Read() ([]Line, error) {
 	root, err := moduleRoot()
 	if err != nil {

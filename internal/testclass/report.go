@@ -22,7 +22,7 @@ const (
 	Unreachable Class = "unavailable"
 )
 
-// Entry is one line of the report: a test that did not run, or not whole.
+// Entry is one line of the report: a test that did not run, or only in part.
 type Entry struct {
 	Class  Class  `json:"class"`
 	Test   string `json:"test"`
@@ -30,9 +30,9 @@ type Entry struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
-// record appends an entry to the report of this run, where there is one. The name of
-// the file is new in each run, so go test never takes a test that was left out from
-// its cache: what it lacked may be there now.
+// record appends an entry to the report of this run, if there is one. The name of
+// the file is new in each run, so that go test never caches a skipped test: the
+// missing program may be installed later.
 func record(t testing.TB, class Class, why, remedy string) {
 	t.Helper()
 	path := os.Getenv(EnvReport)
@@ -44,7 +44,7 @@ func record(t testing.TB, class Class, why, remedy string) {
 		t.Fatal(err)
 	}
 
-	// One write to a file opened for appending is not mixed with another's.
+	// A single write to a file opened for appending is not interleaved with others.
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatalf("write the report of tests: %v", err)
@@ -56,7 +56,7 @@ func record(t testing.TB, class Class, why, remedy string) {
 	}
 }
 
-// testPackage is the folder of the package that is tested, below the module's.
+// testPackage returns the folder of the tested package, relative to the module.
 func testPackage() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -65,7 +65,7 @@ func testPackage() string {
 	return strings.TrimPrefix(strings.TrimSuffix(info.Path, ".test"), "github.com/lightwork-market/lightwork/")
 }
 
-// Read reads the report of a run.
+// Read parses the report of a run.
 func Read(doc []byte) ([]Entry, error) {
 	var all []Entry
 	lines := bufio.NewScanner(bytes.NewReader(doc))
@@ -79,7 +79,7 @@ func Read(doc []byte) ([]Entry, error) {
 	return all, lines.Err()
 }
 
-// headings say what each class's part of the table lists.
+// headings are the titles of each class in the table.
 var headings = []struct {
 	class        Class
 	some, nobody string
@@ -89,8 +89,8 @@ var headings = []struct {
 	{Unreachable, "unavailable here", "unavailable: none"},
 }
 
-// Print writes the table of a run: for each class the reasons, each with its tests and
-// what would let them run.
+// Print prints the table of a run: for each class the reasons, each with its tests
+// and with the remedy.
 func Print(w io.Writer, all []Entry) error {
 	var b bytes.Buffer
 	for _, h := range headings {
@@ -132,7 +132,7 @@ func Print(w io.Writer, all []Entry) error {
 	return err
 }
 
-// mostTests is how many tests the table names for one reason.
+// mostTests bounds the tests that the table names for one reason.
 const mostTests = 12
 
 func shortened(tests []string) []string {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Terminal opens a new terminal: what is written to the second file is read from the first.
+// Terminal opens a new terminal: what is written to tty can be read from screen.
 func Terminal(t *testing.T) (screen, tty *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

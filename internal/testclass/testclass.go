@@ -1,5 +1,5 @@
-// Package testclass sorts tests into three classes, so that none passes by being
-// left out in silence.
+// Package testclass sorts tests into three classes, so that no test is skipped
+// silently.
 //
 //   - A required test needs nothing but programs that anybody can install. Where one
 //     is missing, the test fails in CI; on a user's machine it is left out and listed.
@@ -7,8 +7,8 @@
 //   - An unavailable test needs what the machine or the network does not have, such as
 //     a feature of the kernel or a registry that answers. It is listed with its reason.
 //
-// Tests write what they left out to the file that LIGHTWORK_TEST_REPORT names, and
-// cmd/report prints that file as one table.
+// Tests record what they skipped in the file named by LIGHTWORK_TEST_REPORT, which
+// cmd/report prints as one table.
 package testclass
 
 import (
@@ -28,10 +28,10 @@ const (
 	EnvSeed   = "LIGHTWORK_SEED"        // chooses the slice of long tests; any text
 )
 
-// debianPackages names the packages of programs that are called otherwise.
+// debianPackages has the package of programs whose package has another name.
 var debianPackages = map[string]string{"ip": "iproute2", "ldd": "libc-bin", "node": "nodejs", "go": "golang", "sh": "dash", "ls": "coreutils"}
 
-// Require ends a test that needs a program which is not installed here.
+// Require skips or fails a test if a required program is not installed.
 func Require(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
@@ -39,8 +39,8 @@ func Require(t testing.TB, programs ...string) {
 	}
 }
 
-// RequireOneOf ends a test that needs one of several programs, of which none is
-// installed here. The first is what a user is told to install.
+// RequireOneOf skips or fails a test if none of several programs is installed. The
+// user is told to install the first one.
 func RequireOneOf(t testing.TB, programs ...string) {
 	t.Helper()
 	for _, program := range programs {
@@ -51,7 +51,7 @@ func RequireOneOf(t testing.TB, programs ...string) {
 	NotInstalled(t, programs[0])
 }
 
-// NotInstalled ends a test that has looked for a program by itself and not found it.
+// NotInstalled skips or fails a test that did not find a program itself.
 func NotInstalled(t testing.TB, program string) {
 	t.Helper()
 	name := program
@@ -61,8 +61,8 @@ func NotInstalled(t testing.TB, program string) {
 	Missing(t, program+" is not installed", "apt-get install "+name)
 }
 
-// Missing ends a test for want of something that can be installed by the command in
-// remedy. In CI the test fails, for nobody would see there that it did not run.
+// Missing skips a test that lacks something which the command in remedy installs.
+// In CI the test fails, because nobody would notice there that it was skipped.
 func Missing(t testing.TB, what, remedy string) {
 	t.Helper()
 	record(t, Required, what, remedy)
@@ -72,19 +72,19 @@ func Missing(t testing.TB, what, remedy string) {
 	t.Skipf("%s (%s)", what, remedy)
 }
 
-// Unavailable ends a test for want of something that no command installs. The reason
-// is for somebody who reads nothing but the table.
+// Unavailable skips a test that lacks something which no command installs. The
+// reason must be clear to readers who see only the table.
 func Unavailable(t testing.TB, reason string) {
 	t.Helper()
 	record(t, Unreachable, reason, "")
 	t.Skip(reason)
 }
 
-// Whole says whether long tests are played whole in this run.
+// Whole reports whether long tests run completely in this run.
 func Whole() bool { return os.Getenv(EnvLong) != "" }
 
-// Size is how much of a long test this run plays: the whole of it in make long, else
-// the part, which may be 0 and then ends the test. The target is what plays it whole.
+// Size returns how much of a long test to run: whole in make long, else part. A
+// part of 0 skips the test. target is the make target that runs it completely.
 func Size(t testing.TB, part, whole int, target string) int {
 	t.Helper()
 	if Whole() {
@@ -97,8 +97,8 @@ func Size(t testing.TB, part, whole int, target string) int {
 	return part
 }
 
-// Lot draws what a test leaves to chance. The same LIGHTWORK_SEED draws the same; a
-// run without one chooses its own. The log of the test has it either way.
+// Lot returns a source of random choices, seeded with LIGHTWORK_SEED. Without it
+// the seed is random. The test's log always has the seed.
 func Lot(t testing.TB) *rand.Rand {
 	t.Helper()
 	seed := Seed()
@@ -106,7 +106,7 @@ func Lot(t testing.TB) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256([]byte(seed + " " + t.Name()))))
 }
 
-// Seed is the seed that the environment sets, or one of chance.
+// Seed returns the seed from the environment, or a random one.
 func Seed() string {
 	if seed := strings.TrimSpace(os.Getenv(EnvSeed)); seed != "" {
 		return seed

@@ -10,11 +10,11 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// decimal is how a whole number is written. In YAML 1.1 a leading zero means
-// octal, which nobody means who writes a price.
+// decimal matches whole numbers. A leading zero is refused: in YAML 1.1 it means
+// octal, which nobody expects in a price.
 var decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)$`)
 
-// fraction is how a number with a decimal point is written.
+// fraction matches numbers that may have a decimal point.
 var fraction = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 const wantedNumber = "expected a whole number, in decimal digits such as 20000"
@@ -70,7 +70,7 @@ func isFloatKind(t reflect.Type) bool {
 	return t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64
 }
 
-// isNumber reports a value that YAML takes for a number, of whatever notation.
+// isNumber reports whether YAML reads a value as a number, in any notation.
 func isNumber(node ast.Node) bool {
 	switch node.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
@@ -79,7 +79,7 @@ func isNumber(node ast.Node) bool {
 	return false
 }
 
-// isDecimal reports an unquoted whole number in decimal digits.
+// isDecimal reports whether a value is an unquoted whole number in decimal digits.
 func isDecimal(node ast.Node) bool {
 	return !isQuoted(node) && decimal.MatchString(textOf(node))
 }
@@ -102,7 +102,7 @@ func textOf(node ast.Node) string {
 	return ""
 }
 
-// wanted says what a value has to be, in the words of the file and not of Go.
+// wanted describes the expected value in the terms of the file, not of Go.
 func wanted(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
 		return "expected a time such as 10m"

@@ -1,6 +1,6 @@
-// Package yamlfile reads the YAML files that an operator writes, strictly: what
-// the library would convert in silence (20.7 to 20, 020000 to 8192, "1e3" to
-// 1000) is refused, and all mistakes of a file are found at once.
+// Package yamlfile decodes an operator's YAML files strictly: values that the
+// library would silently convert (20.7 to 20, 020000 to 8192, "1e3" to 1000) are
+// refused, and all mistakes of a file are reported at once.
 package yamlfile
 
 import (
@@ -26,15 +26,15 @@ import (
 type Problem struct {
 	Line, Column int    // from 1
 	Text         string // what is wrong
-	Excerpt      string // the lines around the place, "" if there is none to show
-	Empty        bool   // the file holds nothing
+	Excerpt      string // the lines around the mistake, "" if there are none
+	Empty        bool   // the file has no content
 }
 
-// Decode reads src into the struct that into points to. Without problems into
-// holds the whole file; with problems it may hold a part of it.
+// Decode decodes src into the struct that into points to. If it returns problems,
+// the struct may be filled only in part.
 func Decode(src []byte, into any) []Problem {
-	// Aliases would let a small file stand for an endless one, and a value be
-	// somewhere else than where it is used.
+	// Aliases could make a small file expand without end, and would separate a
+	// value from its place of use.
 	for _, tok := range lexer.Tokenize(string(src)) {
 		if tok.Type == token.AliasType || tok.Type == token.AnchorType || tok.Type == token.MergeKeyType {
 			return []Problem{problemAt(tok, "anchors and aliases are not supported")}
@@ -54,7 +54,8 @@ func Decode(src []byte, into any) []Problem {
 		c.value(file.Docs[0].Body, reflect.TypeOf(into).Elem())
 	}
 
-	// The library finds what is left: keys that come twice, values that read themselves.
+	// The library finds the remaining mistakes: duplicate keys, and values of types
+	// that decode themselves.
 	err = yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(into)
 	if errors.Is(err, io.EOF) {
 		return []Problem{{Line: 1, Column: 1, Text: "the file is empty", Empty: true}}
@@ -69,8 +70,8 @@ func Decode(src []byte, into any) []Problem {
 	return c.problems
 }
 
-// At is a problem with the value at a YAML path such as $.relays[0], or, where
-// the file has no such value, with the nearest thing around it.
+// At returns a problem with the value at a YAML path such as $.relays[0] or, if the
+// file has no such value, with the nearest enclosing one.
 func At(src []byte, path, text string) Problem {
 	if node := find(src, path); node != nil {
 		return problemAt(node.GetToken(), text)
@@ -114,7 +115,7 @@ func problemAt(tok *token.Token, text string) Problem {
 	return Problem{Line: tok.Position.Line, Column: tok.Position.Column, Text: text, Excerpt: strings.TrimRight(p.PrintErrorToken(tok, false), "\n ")}
 }
 
-// problemOf is an error of the library in the words of the file and not of Go.
+// problemOf converts an error of the library to the terms of the file.
 func problemOf(err error) Problem {
 	var bad yaml.Error
 	if !errors.As(err, &bad) || bad.GetToken() == nil {
@@ -129,14 +130,14 @@ func problemOf(err error) Problem {
 		text = wanted(wrong.DstType)
 	case errors.As(err, &large):
 		text = "the number is too large"
-	case strings.Contains(text, "'\t'"): // it would be shown as a space
+	case strings.Contains(text, "'\t'"): // it would look like a space
 		text = "there is a tab here: indent lines with spaces"
 	}
 
 	return problemAt(bad.GetToken(), text)
 }
 
-// checker walks a document beside the type that it is read into.
+// checker compares a document with the type that it is decoded into.
 type checker struct{ problems []Problem }
 
 func (c *checker) add(node ast.Node, format string, args ...any) {
@@ -159,8 +160,8 @@ func (c *checker) value(node ast.Node, t reflect.Type) {
 	}
 
 	if _, null := node.(*ast.NullNode); null {
-		// Nothing where a list or a mapping could be is none. A number or a
-		// switch that is left empty was meant to be something.
+		// An empty value means an empty list or mapping. An empty number or boolean
+		// is a mistake.
 		if isNumberKind(t) || isFloatKind(t) || t.Kind() == reflect.Bool {
 			c.add(node, "%s", wanted(t))
 		}
@@ -215,8 +216,8 @@ func (c *checker) mapping(node ast.Node, t reflect.Type) {
 	}
 }
 
-// free checks a part whose reader is somewhere else: its numbers too are whole
-// and decimal.
+// free checks a part that is decoded elsewhere: its numbers must be whole and
+// decimal too.
 func (c *checker) free(node ast.Node) {
 	if pairs, ok := pairsOf(node); ok {
 		for _, pair := range pairs {
@@ -255,12 +256,13 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// readsText reports a type that reads a scalar by itself.
+// readsText reports whether a type decodes a scalar itself.
 func readsText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// readsItself reports a type whose shape is not known here.
+// readsItself reports whether a type decodes itself, so that its form is unknown
+// here.
 func readsItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[yaml.BytesUnmarshaler]()) ||
 		t == reflect.TypeFor[yaml.MapSlice]() || t.Kind() == reflect.Interface

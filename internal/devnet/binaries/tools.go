@@ -1,8 +1,8 @@
 //go:build tools
 
-// Package binaries pins the Lightning programs that the development network
-// runs. It is a module of its own so that they stay out of the product's
-// requirements; nothing imports it.
+// Package binaries pins the versions of the Lightning programs for the development
+// network. It is a separate module, to keep them out of the product's requirements;
+// nothing imports it.
 package binaries
 
 import (

@@ -1,8 +1,8 @@
 //go:build tools
 
-// Package mint pins the Cashu mint that tests run. It is a module of its own,
-// apart from the Lightning programs too, because the mint wants another lnd
-// than they are; nothing imports it.
+// Package mint pins the version of the Cashu mint for tests. It is a separate
+// module, also from the Lightning programs, because the mint needs another version
+// of lnd; nothing imports it.
 package mint
 
 import _ "github.com/elnosh/gonuts/cmd/mint"

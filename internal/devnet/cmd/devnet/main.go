@@ -3,7 +3,7 @@
 //
 //	go run ./internal/devnet/cmd/devnet bin/lightwork demo
 //
-// LIGHTWORK_DEMO_PROVIDER_LND and LIGHTWORK_DEMO_BUYER_LND hold
+// LIGHTWORK_DEMO_PROVIDER_LND and LIGHTWORK_DEMO_BUYER_LND are set to
 // ADDRESS,TLS_CERT,MACAROON of the payee and of the payer.
 package main
 

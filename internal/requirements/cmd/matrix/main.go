@@ -3,7 +3,7 @@
 //
 //	matrix [--list] [--from FILE] [packages and flags of go test]
 //
-// What the tests that failed said, to the last 8 KiB of each, follows on standard
+// The output of failed tests, up to the last 8 KiB of each, follows on standard
 // error.
 //
 // Exit codes: 0 every test passed, 1 one failed, 2 the run could not be read.
@@ -53,7 +53,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// events reads a recorded run, or makes one.
+// events reads a recorded run, or runs the tests.
 func events(from string, args []string, stdin io.Reader, stderr io.Writer) (*matrix, error) {
 	switch from {
 	case "":

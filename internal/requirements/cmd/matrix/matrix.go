@@ -22,7 +22,7 @@ type event struct {
 	Output  string
 
 	ImportPath  string // of build-output, which has no Package
-	FailedBuild string // of a package that did not compile: the ImportPath of what was said
+	FailedBuild string // of a package that did not compile: the ImportPath of its output
 }
 
 type testID struct{ pkg, test string }
@@ -32,22 +32,22 @@ func (t testID) String() string {
 	return strings.TrimSuffix(pkg+"."+t.test, ".")
 }
 
-// matrix is what one run of the tests covers.
+// matrix has the lines covered by one run of the tests.
 type matrix struct {
 	covers map[string][]testID // by line, passing tests in the order they ended
 	failed []failure
 }
 
-// failure is a test that failed, and the end of what it said.
+// failure is a failed test and the end of its output.
 type failure struct {
 	test testID
 	said string
 }
 
-// maxSaid bounds in bytes what is kept and shown of what one test says.
+// maxSaid bounds the output of one test that is kept and printed, in bytes.
 const maxSaid = 8 << 10
 
-// lastOf keeps the end of what a test said: its verdict stands there.
+// lastOf returns the end of a test's output, which has the verdict.
 func lastOf(said string) string {
 	if len(said) <= maxSaid {
 		return said
@@ -59,8 +59,8 @@ func lastOf(said string) string {
 	return "    (what came before is left out)\n" + said
 }
 
-// read takes the events of a run. A line counts once the very test that named
-// it has passed: one that is skipped, fails, or never ends covers nothing.
+// read reads the events of a run. A line is covered if a test that names it has
+// passed: a test that is skipped, fails or never ends covers nothing.
 func read(r io.Reader) (*matrix, error) {
 	m := &matrix{covers: map[string][]testID{}}
 
@@ -117,8 +117,8 @@ var parts = []struct{ letters, title string }{
 	{"PT", "performance targets"},
 }
 
-// part is the row a line counts in: its letters, with all the gap-fillers
-// (OSX, APX, ANX, YEX) in one.
+// part returns the row of a line: its letters, with all the gap-fillers (OSX, APX,
+// ANX, YEX) in one row.
 func part(id string) string {
 	letters, _, _ := strings.Cut(id, "-")
 	if strings.HasSuffix(letters, "X") {
@@ -157,7 +157,7 @@ func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 	_ = tw.Flush()
 }
 
-// mark says in one character what became of a line.
+// mark returns the state of a line as one character.
 func (m *matrix) mark(l requirements.Line) string {
 	covered := len(m.covers[l.ID]) > 0
 	switch {
@@ -176,7 +176,7 @@ func (m *matrix) mark(l requirements.Line) string {
 	return "-"
 }
 
-// told names the tests that cover a line, and why others do not cover all of it.
+// told lists the tests that cover a line, and why it is not covered completely.
 func (m *matrix) told(l requirements.Line) string {
 	var words []string
 	if by := m.covers[l.ID]; len(by) > 0 {

@@ -1,5 +1,5 @@
-// Command report runs a command that runs tests, and prints at its end which tests
-// did not run and why.
+// Command report runs tests by a command, and then prints which tests did not run
+// and why.
 //
 //	report COMMAND...     runs it; inside another report, only that one prints
 //	report --print FILE   prints the report that tests wrote to FILE
@@ -62,8 +62,8 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 	return errors.Join(played, show(file.Name(), out))
 }
 
-// play runs the command. An interrupt is the command's to end by; the table is
-// printed after it too.
+// play runs the command. An interrupt is left to the command; the table is printed
+// after it too.
 func play(args []string, path string, in io.Reader, out, errOut io.Writer) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
@@ -86,7 +86,7 @@ func show(path string, out io.Writer) error {
 	return testclass.Print(out, all)
 }
 
-// pick prints n lines in the order in which they came.
+// pick prints n lines in their original order.
 func pick(n int, in io.Reader, out, errOut io.Writer) error {
 	var all []string
 	lines := bufio.NewScanner(in)
