@@ -1,11 +1,12 @@
 // Package testclass sorts tests into three classes, so that no test is skipped
 // silently.
 //
-//   - A required test needs nothing but programs that anybody can install. Where one
-//     is missing, the test fails in CI; on a user's machine it is left out and listed.
-//   - A long test is played whole by make long; every other run plays a slice of it.
-//   - An unavailable test needs what the machine or the network does not have, such as
-//     a feature of the kernel or a registry that answers. It is listed with its reason.
+//   - A required test needs only programs that anybody can install. If one is missing,
+//     the test fails in CI; on a user's machine it is skipped and listed.
+//   - A long test runs completely in make long; every other run does a part of it.
+//   - An unavailable test needs something that the machine or the network lacks, such
+//     as a feature of the kernel or a registry that answers. It is listed with its
+//     reason.
 //
 // Tests record what they skipped in the file named by LIGHTWORK_TEST_REPORT, which
 // cmd/report prints as one table.
@@ -24,8 +25,8 @@ import (
 // The settings of a run.
 const (
 	EnvReport = "LIGHTWORK_TEST_REPORT" // the file to which tests append what they left out
-	EnvLong   = "LIGHTWORK_LONG"        // not empty: long tests are played whole
-	EnvSeed   = "LIGHTWORK_SEED"        // chooses the slice of long tests; any text
+	EnvLong   = "LIGHTWORK_LONG"        // not empty: long tests run completely
+	EnvSeed   = "LIGHTWORK_SEED"        // chooses the part of long tests; any text
 )
 
 // debianPackages has the package of programs whose package has another name.
