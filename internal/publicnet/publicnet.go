@@ -55,7 +55,7 @@ var machines = []netip.Prefix{
 // Plain returns the IPv4 address of an IPv4-mapped IPv6 address, and removes zones.
 func Plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
-// Contains reports whether an address is one of the open network.
+// Contains reports whether an address is public.
 func Contains(ip netip.Addr) bool {
 	ip = Plain(ip)
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && (ip.Is4() || public6.Contains(ip)) &&
