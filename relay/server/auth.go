@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// authWindow is how far created_at of an authentication may be off.
+	// authWindow is how far created_at of an authentication may differ from our
+	// time.
 	authWindow = 10 * time.Minute
 	// maxKeys bounds the keys of one connection: each is looked for in every
 	// private event.
@@ -93,8 +94,7 @@ func (i *identity) names(tag nostr.Tag) bool {
 	return slices.Contains(i.hosts, hostOf(u))
 }
 
-// hostOf is the host and port of an address, the port left out where it is the
-// scheme's own.
+// hostOf returns host and port of an address, without the scheme's default port.
 func hostOf(u *url.URL) string {
 	host := strings.ToLower(u.Host)
 	switch u.Scheme {
@@ -104,17 +104,17 @@ func hostOf(u *url.URL) string {
 	return strings.TrimSuffix(host, ":443")
 }
 
-// localAddress is the address on which a request came in.
+// localAddress returns the local address of a request's connection.
 func localAddress(r *http.Request) net.Addr {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if local == nil { // not from an http.Server
+	if local == nil { // not served by an http.Server
 		local = &net.TCPAddr{}
 	}
 	return local
 }
 
-// hostNames are the names that this relay knows it has: that of the public URL,
-// and the address on which a connection came in.
+// hostNames returns the names by which this relay is known: that of the public URL,
+// and the local address of the connection.
 func hostNames(publicURL string, local net.Addr) []string {
 	var names []string
 	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
@@ -143,7 +143,7 @@ func (c *client) authenticate(ev *nostr.Event) {
 	c.ok(ev.ID, reason == "", reason)
 }
 
-// demandAuth sends the challenge, which the refusal that follows refers to.
+// demandAuth sends the challenge, to which the following refusal refers.
 func (c *client) demandAuth() {
 	if c.identity.challenge == "" {
 		c.identity.challenge = rand.Text()

@@ -95,7 +95,7 @@ func checkServer(ev *nostr.Event, names []string) error {
 	return nil
 }
 
-// domainOf is the name of a server without the scheme and path that some clients add.
+// domainOf removes the scheme and path that some clients add to a server's name.
 func domainOf(server string) string {
 	if _, rest, ok := strings.Cut(server, "://"); ok {
 		server = rest
@@ -108,7 +108,7 @@ func domainOf(server string) string {
 }
 
 // authEvent decodes the header. Clients use both alphabets of base64, with and
-// without padding. http.Server has bounded its length.
+// without padding. The length was bounded by http.Server.
 func authEvent(header string) (nostr.Event, error) {
 	scheme, text, ok := strings.Cut(header, " ")
 	if !ok || !strings.EqualFold(scheme, "Nostr") {

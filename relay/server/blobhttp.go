@@ -173,7 +173,7 @@ func (s *Server) serveBlob(w http.ResponseWriter, r *http.Request) {
 	h.Set("ETag", `"`+hash+`"`)
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
 
-	// A blob is a stranger's document, so browsers must run no script of it.
+	// Blobs are untrusted documents, so browsers must not run their scripts.
 	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	http.ServeContent(w, r, "", time.Time{}, body)
 }

@@ -19,7 +19,7 @@ func (u blobUse) minus(o blobUse) blobUse { return blobUse{u.all - o.all, u.own 
 // blobRoom bounds the space of blobs. A blob counts as its bytes plus ownedCost for
 // each owner. It is the operator's if one of its owners is.
 type blobRoom struct {
-	total, each int64           // for all blobs, for those of a stranger's key
+	total, each int64           // bounds for all blobs, and for a stranger's key
 	own         map[string]bool // the operator's keys, hex
 	keys        string          // the same as a JSON list
 
@@ -41,7 +41,7 @@ func newBlobRoom(cfg Config) *blobRoom {
 	return r
 }
 
-// reserve is the part that is kept for the operator's own keys.
+// reserve is the part that is kept free for the operator's own keys.
 func (r *blobRoom) reserve() int64 {
 	if len(r.own) == 0 {
 		return 0

@@ -21,7 +21,7 @@ import (
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
-// Why a client is dropped.
+// Reasons for dropping a client.
 var (
 	errSlowReader = errors.New("client reads too slowly")
 	errFlood      = errors.New("client sends garbage faster than the rate limit")
@@ -33,14 +33,14 @@ var (
 type client struct {
 	srv         *Server
 	ws          *websocket.Conn
-	wire        *wire // under ws
+	wire        *wire // the connection under ws
 	log         *slog.Logger
 	out         *queue
 	limiter     *rate.Limiter
 	heard       atomic.Int64        // messages read
-	inFlight    *semaphore.Weighted // the cost of the events that wait for their OK
+	inFlight    *semaphore.Weighted // the cost of the events without an OK
 	subs        map[string]*subscription
-	values      int // of the open subscriptions' filters; guarded by index.mu
+	values      int // of the filters of open subscriptions; guarded by index.mu
 	live        liveFilters
 	host        *host
 	queryClient *queryClient
@@ -50,10 +50,10 @@ type client struct {
 	toVerify  lane[*job]
 	toStore   lane[*job]
 	toSpread  lane[delivery]
-	announced uint64 // the last event that may concern it; the spreading goroutine's
+	announced uint64 // the last event that may concern the client; owned by the spreading goroutine
 }
 
-// newClient makes the client of an address. It ends with leave.
+// newClient returns the client of an address. It must be ended with leave.
 func newClient(s *Server, ws *websocket.Conn, under *wire, address string, local net.Addr) *client {
 	l := s.cfg.Limits
 	ws.SetReadLimit(int64(l.MaxMessageBytes) * maxSkip)
@@ -107,10 +107,11 @@ func (c *client) serve(ctx context.Context) {
 }
 
 const (
-	// maxSkip times the largest message is read past to keep a connection; a
-	// longer one ends it.
+	// Messages of up to maxSkip times the maximum are skipped to keep the
+	// connection; a longer one ends it.
 	maxSkip = 8
-	// keptBuffer is what a connection keeps between messages.
+	// keptBuffer is the size of the buffer that a connection keeps between
+	// messages.
 	keptBuffer = 16 << 10
 )
 
@@ -151,20 +152,20 @@ func (c *client) read(ctx context.Context) error {
 	}
 }
 
-// refuseLong answers a message of size bytes by its beginning, which mostly
-// tells what it was about.
+// refuseLong answers a message of size bytes from its beginning, which usually
+// shows its type.
 func (c *client) refuseLong(beginning []byte, size int) error {
 	if !c.charge(1 + size/bytesPerUnit) {
 		return errFlood
 	}
 	l := c.srv.cfg.Limits
-	m, _ := nip01.ParseClient(beginning, l.parser()) // it cannot be whole
+	m, _ := nip01.ParseClient(beginning, l.parser()) // it is incomplete, so the error is irrelevant
 	c.refuse(&m, fmt.Sprintf("invalid: message is larger than %d bytes", l.MaxMessageBytes))
 	return nil
 }
 
-// write sends what waits for the client. A write has no context, which would
-// cost more than the write: dropping the client closes the connection under it.
+// write sends the queued messages. It uses no context, which would cost more than
+// the write; dropping the client closes the connection.
 func (c *client) write(ctx context.Context) error {
 	limit := c.srv.cfg.Limits.WriteTimeout
 	overdue := time.AfterFunc(limit, func() { c.drop(errSlowReader) })
@@ -192,13 +193,13 @@ func (c *client) write(ctx context.Context) error {
 		if cap(buf) > keptBuffer {
 			buf = nil
 		}
-		runtime.Gosched() // who has one message waits for one of each client that has many
+		runtime.Gosched() // a client with one message waits for one message of each busy client
 	}
 }
 
-// keepAlive pings, and returns when a pong is overdue. The pong of a client that
-// is slowed down is behind what waits to be read from it: as long as that is
-// read, it is alive.
+// keepAlive sends pings, and returns when a pong is overdue. The pong of a
+// throttled client is behind its unread messages; as long as these are read, the
+// client counts as alive.
 func (c *client) keepAlive(ctx context.Context) error {
 	l := c.srv.cfg.Limits
 	tick := time.NewTicker(l.PingInterval)
@@ -256,7 +257,7 @@ func (c *client) handle(ctx context.Context, doc []byte) error {
 	return nil
 }
 
-// publish makes the checks that need no work and hands the event on.
+// publish makes the cheap checks and passes the event on.
 func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 	j := &job{client: c, event: ev, raw: nip01.Marshal(ev)}
 	j.cost = min(eventCost(ev, len(j.raw)), c.srv.cfg.Limits.MaxInFlight)
@@ -269,7 +270,7 @@ func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 		return nil
 	}
 
-	// Not reading on is the brake on a client that is faster than the disk.
+	// Not reading on slows down a client that is faster than the disk.
 	if err := c.enterFlight(ctx, int64(j.cost)); err != nil {
 		return err
 	}
@@ -278,8 +279,8 @@ func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 	return nil
 }
 
-// enterFlight waits until events of that cost more may wait for their OK, of
-// this client, of its address and of all. It ends with leaveFlight.
+// enterFlight waits until the client, its address and all clients together may have
+// events of this cost in flight. It must be ended with leaveFlight.
 func (c *client) enterFlight(ctx context.Context, cost int64) error {
 	bounds := []*semaphore.Weighted{c.inFlight, c.host.inFlight, c.srv.inFlight}
 	for i, b := range bounds {
@@ -314,9 +315,9 @@ func (c *client) send(f frame) {
 	}
 }
 
-// sendNow is send, but writes the message at once if nothing waits before it
-// and the kernel takes it: that costs less than to wake the client's writer.
-// scratch is room for the message.
+// sendNow is like send, but writes the message at once if none is queued and the
+// kernel accepts it, which is cheaper than waking the client's writer. scratch is a
+// buffer for the message.
 func (c *client) sendNow(f frame, scratch *[]byte) {
 	if !c.out.claim(f) {
 		c.send(f)
@@ -346,7 +347,7 @@ func (c *client) closed(subID, text string) {
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelClosed, subID, text)})
 }
 
-// negError refuses a synchronisation in the form of NIP-77.
+// negError refuses a NIP-77 synchronisation in its own form.
 func (c *client) negError(subID, text string) {
 	c.srv.metrics.refuse(nip01.LabelNegError, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNegError, subID, text)})
@@ -357,8 +358,8 @@ func (c *client) notice(text string) {
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNotice, text)})
 }
 
-// refuse answers in the form that belongs to the message, or with a NOTICE
-// where it is too broken to tell.
+// refuse answers in the form that matches the message, or with a NOTICE if that is
+// unknown.
 func (c *client) refuse(m *nip01.ClientMessage, reason string) {
 	switch {
 	case m.SubID != "" && (m.Label == nip01.LabelNegOpen || m.Label == nip01.LabelNegMessage):

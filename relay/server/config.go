@@ -27,15 +27,15 @@ import (
 type Config struct {
 	// Dir holds relay.db and blobs/. It is created with mode 0700.
 	Dir string
-	// Log receives warnings about clients. Nil discards them.
+	// Log receives warnings about clients. If it is nil, nothing is logged.
 	Log *slog.Logger
 
 	// Name, Description, PubKey (hex), Contact and Version are for the
 	// relay information document (NIP-11). All may be empty.
 	Name, Description, PubKey, Contact, Version string
 
-	// PublicURL is the http or https address under which blobs are reached,
-	// without a trailing slash. Empty takes the Host of each upload.
+	// PublicURL is the http or https address of blobs, without a trailing slash. If
+	// it is empty, the Host of each upload is used.
 	PublicURL string
 
 	// PrivateKinds are served only to an event's author and to those named in its p
@@ -47,8 +47,8 @@ type Config struct {
 	// reserved for them, and their events and blobs are not evicted for others.
 	Owners []string
 
-	// Uploaders are the public keys (hex) that may upload blobs beside the
-	// Owners. Empty means everyone.
+	// Uploaders are the public keys (hex) that may upload blobs besides the Owners.
+	// Empty means everyone.
 	Uploaders []string
 
 	// Proxies are the addresses of the operator's reverse proxies. The client's
@@ -56,15 +56,15 @@ type Config struct {
 	// of a proxy count as one address.
 	Proxies []netip.Prefix
 
-	// Retention are rules for what is kept; the first rule for a kind applies. Without
-	// rules, events are kept until EventTotalBytes is reached.
+	// Retention has rules for keeping events; the first rule for a kind applies.
+	// Without rules, events are kept until EventTotalBytes is reached.
 	Retention []Retention
 
 	Limits Limits
 }
 
-// Limits are enforced for every client and announced in the relay information
-// document. Zero fields stand for the defaults named beside them.
+// Limits are enforced for every client and published in the relay information
+// document. Zero means the default given at each field.
 type Limits struct {
 	MaxMessageBytes  int // one websocket message; 128 KiB
 	MaxEventBytes    int // one event in its shortest JSON form; 64 KiB
@@ -80,63 +80,63 @@ type Limits struct {
 	// 1024. When all are taken, a client of an address with few connections replaces
 	// one of the address with the most.
 	MaxConnections int
-	// MaxPerAddress bounds the connections of one address, which is a /64 of
-	// IPv6: websockets, and as many others; 64. Zero also leaves this machine's own
-	// addresses without the bounds of an address, here and below: all clients of a
-	// reverse proxy come from its address, see Config.Proxies.
+	// MaxPerAddress bounds the websockets of one address (for IPv6, of a /64), and
+	// separately its other connections; 64. If it is zero, this machine's own
+	// addresses are exempt from all bounds of an address, here and below, because
+	// all clients of a local reverse proxy have its address; see Config.Proxies.
 	MaxPerAddress int
-	// MaxQueueBytes is what may wait for one client before it is dropped;
-	// 32 MiB. Twice that may wait for all of an address.
+	// MaxQueueBytes is how much may be queued for one client before it is dropped;
+	// 32 MiB. All clients of an address together may have twice that.
 	MaxQueueBytes int
-	// MaxInFlight is how many events of one connection, and of one address, may
-	// wait for their OK before the relay stops reading from it; 256. A large event
-	// counts as several, see eventCost.
+	// MaxInFlight bounds the events of one connection, and of one address, that
+	// wait for their OK; at this bound the relay stops reading from it; 256. A
+	// large event counts as several, see eventCost.
 	MaxInFlight int
-	// MessagesPerSecond and MessageBurst bound what one connection sends;
-	// 1000, and what two seconds bring. All of an address may send four times
-	// that. A large message counts as several, see messageCost. A client that is
-	// faster is not read from until it has paid; what would take it longer than a
-	// second to pay for is refused.
+	// MessagesPerSecond and MessageBurst bound the messages of one connection;
+	// 1000, and two seconds' worth. An address may send four times as much. A large
+	// message counts as several, see messageCost. The relay stops reading from a
+	// client that is too fast until it is within its rate; messages that would take
+	// longer than a second are refused.
 	MessagesPerSecond, MessageBurst int
-	// MaxLiveValues and MaxLiveValuesTotal bound the values in the filters of
-	// the open subscriptions, of one connection and of all; 20,000 and
-	// 500,000. An address may have an eighth of all. A filter counts as 4 more, a
-	// value of more than 64 bytes as several. The first 500 of each connection are
-	// counted for neither its address nor all.
+	// MaxLiveValues and MaxLiveValuesTotal bound the values in the filters of open
+	// subscriptions, for one connection and for all; 20,000 and 500,000. An address
+	// may have an eighth of the total. A filter counts as 4 more, a value of more
+	// than 64 bytes as several. The first 500 of each connection count neither for
+	// its address nor for the total.
 	MaxLiveValues, MaxLiveValuesTotal int
 
-	// MaxAge and MaxAhead bound created_at against the relay's clock; three
-	// years and 5 minutes.
+	// MaxAge and MaxAhead bound the difference between created_at and the relay's
+	// clock; three years and 5 minutes.
 	MaxAge, MaxAhead time.Duration
 
-	// MinPow is the proof of work (NIP-13) that every event must commit to and
-	// have, in leading zero bits of its id; none.
+	// MinPow is the required proof of work (NIP-13), in leading zero bits of an
+	// event's id, to which the event must commit; none.
 	MinPow int
 
-	// PingInterval is how often a silent connection is tested; 30 s. A client
-	// that does not answer, or that takes longer than WriteTimeout (20 s) to
-	// accept one message, is dropped.
+	// PingInterval is how often a silent connection is tested; 30 s. A client is
+	// dropped if it does not answer, or takes longer than WriteTimeout (20 s) to
+	// accept one message.
 	PingInterval, WriteTimeout time.Duration
 
-	// MaxBlobBytes is the largest blob; 32 MiB. BlobTotalBytes is the most
-	// that all blobs may take, 512 bytes for each owner of one included; 8 GiB, of
-	// which strangers leave a quarter to the Owners. BlobKeyBytes is the most that
-	// a stranger's key may have; a 64th of BlobTotalBytes, but one blob at least.
-	// Where there is no room for a newcomer's blob, those go that were uploaded
-	// longest ago: of the key with most, as long as it has more than an eighth of
-	// its BlobKeyBytes, then of all strangers. Uploads under way come besides:
-	// MaxUploads times MaxBlobBytes at most.
+	// MaxBlobBytes is the largest blob; 32 MiB. BlobTotalBytes bounds all blobs
+	// together, including 512 bytes for each owner of a blob; 8 GiB, a quarter of
+	// which is reserved for the Owners. BlobKeyBytes bounds the blobs of a
+	// stranger's key; a 64th of BlobTotalBytes, but at least one blob. If there is
+	// no room for a stranger's new blob, the oldest uploads are evicted: first
+	// those of the key with the most, as long as it has more than an eighth of
+	// BlobKeyBytes, then those of all strangers. Running uploads may need up to
+	// MaxUploads times MaxBlobBytes in addition.
 	MaxBlobBytes, BlobTotalBytes, BlobKeyBytes int64
-	// MaxUploads is how many uploads run at once; 32. A key may have a quarter
-	// of them, an address three quarters.
+	// MaxUploads bounds the concurrent uploads; 32. A key may have a quarter of
+	// them, an address three quarters.
 	MaxUploads int
 
-	// EventTotalBytes is what all events and their index entries may take, as
-	// estimated from their size; 2 GiB. Above it the oldest events go, those
-	// of keys with more than an eighth of it first. All replaceable and
-	// addressable events may take half of it, of which strangers leave an eighth
-	// to the Owners, and those of one key a 64th; above that those go that were
-	// written longest ago, of a key with more than a 2048th first.
+	// EventTotalBytes bounds the estimated space of all events and their index
+	// entries; 2 GiB. Above it the oldest events are evicted, first those of keys
+	// with more than an eighth of it. Replaceable and addressable events together
+	// may use half of it, an eighth of which is reserved for the Owners, and those
+	// of one key a 64th; above these bounds, the ones written longest ago are
+	// evicted, first those of keys with more than a 2048th.
 	EventTotalBytes int64
 }
 

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// fair is a queue that serves addresses in turn, and the connections of an
-// address in turn: the next item is of the one that was served least, by the
-// cost of its items. Who comes anew waits for no more than what is being
-// served, however much others have waiting. Items of one connection keep their
-// order.
+// fair is a queue that serves addresses in turn, and the connections of an address
+// in turn: the next item belongs to the address, and then the connection, that was
+// served least, by the cost of its items. So a new connection waits only for the
+// item that is being served, however many items of others are queued. Items of one
+// connection keep their order.
 type fair[T any] struct {
 	mu     sync.Mutex
 	more   sync.Cond
@@ -17,17 +17,17 @@ type fair[T any] struct {
 	closed bool
 }
 
-// lane is a connection with its waiting items, an address with its
-// connections, or the root with the addresses. Its zero value is ready; its
-// fields are guarded by fair.mu.
+// lane is a connection with its queued items, an address with its connections, or
+// the root with the addresses. Its zero value is ready for use; fair.mu guards its
+// fields.
 type lane[T any] struct {
 	parent *lane[T]
 	items  []T
-	under  laneHeap[T] // those that have something waiting
+	under  laneHeap[T] // lanes with queued items
 
-	served int64 // cost so far, in the parent's time
-	now    int64 // served of the one below it that was served last
-	at     int   // in parent.under, from 1; 0 is none
+	served int64 // total cost, in the parent's time
+	now    int64 // value of served of the lane below that was served last
+	at     int   // index in parent.under, from 1; 0: none
 }
 
 func newFair[T any]() *fair[T] {
@@ -36,7 +36,7 @@ func newFair[T any]() *fair[T] {
 	return f
 }
 
-// join makes a connection's lane one of its address.
+// join adds a connection's lane to that of its address.
 func (f *fair[T]) join(connection, address *lane[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,20 +49,20 @@ func (f *fair[T]) push(l *lane[T], item T) {
 	defer f.mu.Unlock()
 	l.items = append(l.items, item)
 	for ; l.parent != nil && l.at == 0; l = l.parent {
-		l.served = max(l.served, l.parent.now) // what it left unused is gone
+		l.served = max(l.served, l.parent.now) // unused turns expire
 		heap.Push(&l.parent.under, l)
 	}
 	f.more.Signal()
 }
 
-// pop takes the next item, and its lane, of which the caller charges the cost.
+// pop returns the next item and its lane, to which the caller must charge the cost.
 func (f *fair[T]) pop() (l *lane[T], item T, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.take()
 }
 
-// wait is pop that waits for an item; not ok means that the queue is closed and
+// wait is pop that waits for an item; ok is false when the queue is closed and
 // empty.
 func (f *fair[T]) wait() (l *lane[T], item T, ok bool) {
 	f.mu.Lock()
@@ -75,7 +75,7 @@ func (f *fair[T]) wait() (l *lane[T], item T, ok bool) {
 	}
 }
 
-// take is pop for who holds mu.
+// take implements pop; mu must be held.
 func (f *fair[T]) take() (l *lane[T], item T, ok bool) {
 	if len(f.root.under) == 0 {
 		return nil, item, false
@@ -95,7 +95,7 @@ func (f *fair[T]) take() (l *lane[T], item T, ok bool) {
 	return l, item, true
 }
 
-// charge counts what was done for a lane, and for its address.
+// charge adds the cost of work to a lane and to its address.
 func (f *fair[T]) charge(l *lane[T], cost int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -107,7 +107,7 @@ func (f *fair[T]) charge(l *lane[T], cost int64) {
 	}
 }
 
-// close lets wait end once nothing is waiting.
+// close makes wait return when no items are left.
 func (f *fair[T]) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *fair[T]) close() {
 	f.more.Broadcast()
 }
 
-// laneHeap is for container/heap, the lane that was served least first.
+// laneHeap implements container/heap: the lane that was served least is first.
 type laneHeap[T any] []*lane[T]
 
 func (h laneHeap[T]) Len() int           { return len(h) }

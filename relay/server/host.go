@@ -13,43 +13,42 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// What the connections of one address may have together, in shares of what one
-// connection may have. A stranger makes keys and connections for nothing; an
-// address costs something.
+// Limits of an address, as multiples of those of a connection. Keys and connections
+// cost nothing, but addresses do.
 const (
 	// hostConnections is the default of Limits.MaxPerAddress.
 	hostConnections = 64
-	// hostRates is how many connections' rates an address has.
+	// hostRates is the rate of an address, in rates of a connection.
 	hostRates = 4
-	// hostQueues is how many connections' MaxQueueBytes an address has.
+	// hostQueues is the queue of an address, in MaxQueueBytes.
 	hostQueues = 2
-	// hostValues is the part of Limits.MaxLiveValuesTotal that an address may take.
+	// hostValues is the part of Limits.MaxLiveValuesTotal for one address.
 	hostValues = 8
 )
 
-// maxInFlight bounds the cost of the events in flight of all addresses, and so
-// the memory they take. An address may have that of one connection.
+// maxInFlight bounds the cost of the events in flight of all addresses, and thereby
+// their memory. An address may have as much as one connection.
 const maxInFlight = 4096
 
-// host is a remote address that has connections.
+// host is an address with connections.
 type host struct {
 	name string
-	// unbounded is true of this machine's own addresses, unless the configuration
-	// sets a bound: all clients of a reverse proxy come from its address.
+	// unbounded is set for this machine's own addresses unless the configuration
+	// sets a bound, because all clients of a local reverse proxy have its address.
 	unbounded   bool
 	connections int // guarded by hosts.mu
 
 	limiter  *rate.Limiter       // nil: unbounded
 	inFlight *semaphore.Weighted // nil: unbounded
-	queued   atomic.Int64        // bytes that wait for its connections
-	values   int                 // of its connections' filters, above freeValues each; guarded by index.mu
+	queued   atomic.Int64        // bytes queued for its connections
+	values   int                 // of its connections' filters, without the first freeValues of each; guarded by index.mu
 
 	toVerify lane[*job]
 	toStore  lane[*job]
 	toSpread lane[delivery]
 }
 
-// hosts are the addresses that have connections now.
+// hosts are the addresses that have connections.
 type hosts struct {
 	limits Limits
 
@@ -59,7 +58,7 @@ type hosts struct {
 
 func newHosts(l Limits) *hosts { return &hosts{limits: l, by: map[string]*host{}} }
 
-// join enters a connection of the address; it leaves with leave.
+// join adds a connection to the address; it must be ended with leave.
 func (hs *hosts) join(name string) *host {
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
@@ -87,7 +86,7 @@ func (hs *hosts) leave(h *host) {
 	}
 }
 
-// perAddress is how many connections the address may have.
+// perAddress bounds the connections of the address.
 func (l *Limits) perAddress(name string) int {
 	switch {
 	case l.MaxPerAddress > 0:
@@ -98,8 +97,8 @@ func (l *Limits) perAddress(name string) int {
 	return hostConnections
 }
 
-// addressOf names the host of a remote address. An IPv6 host has all of its
-// /64, so that is the name.
+// addressOf returns the host of a remote address. An IPv6 host has a whole /64, so
+// the name is that prefix.
 func addressOf(remote string) string {
 	ap, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -113,11 +112,11 @@ func addressName(ip netip.Addr) string {
 	if ip.Is4() {
 		return ip.String()
 	}
-	net, _ := ip.Prefix(64) // 64 fits every IPv6 address
+	net, _ := ip.Prefix(64) // never fails: 64 is valid for IPv6
 	return net.String()
 }
 
-// isLoopback reports whether a name of addressOf is one of this machine's own.
+// isLoopback reports whether the result of addressOf is this machine.
 func isLoopback(name string) bool {
 	if net, err := netip.ParsePrefix(name); err == nil {
 		return net.Contains(netip.IPv6Loopback())
@@ -126,10 +125,10 @@ func isLoopback(name string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// clientOf names the address of the client of a request. A proxy of the
-// operator's own says who that is in X-Forwarded-For, to which each proxy adds
-// the address that it was asked from: the last one that is no proxy's counts,
-// because what is before it is the client's word.
+// clientOf returns the address of a request's client. The operator's own proxies
+// report it in X-Forwarded-For, to which each proxy appends the address of its
+// peer. The last one that is not a proxy's counts, because the ones before it are
+// unverified claims of the client.
 func (c *Config) clientOf(r *http.Request) string {
 	remote, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -154,8 +153,8 @@ func (c *Config) clientOf(r *http.Request) string {
 	return addressName(ip)
 }
 
-// connsOf is how many connections that are no websockets an address may have: a
-// proxy keeps those of all its clients.
+// connsOf bounds an address's connections other than websockets; a proxy has those
+// of all its clients.
 func (c *Config) connsOf(name string) int {
 	if net, err := netip.ParsePrefix(name); err == nil && slices.ContainsFunc(c.Proxies, net.Overlaps) {
 		return math.MaxInt

@@ -14,18 +14,18 @@ type index struct {
 
 	mu      sync.RWMutex
 	keys    map[uint64]holders
-	counted int   // values of all clients above freeValues
+	counted int   // values of all clients, without the first freeValues of each
 	open    int64 // subscriptions
 }
 
-// freeValues is how many values each client may subscribe to, whatever others use.
+// freeValues is how many values each client may always subscribe to.
 const freeValues = 500
 
-// enterChunk bounds how many keys are added under one lock, for which events wait.
+// enterChunk bounds the keys added under one lock, because events wait meanwhile.
 const enterChunk = 256
 
-// holders are the clients with filters under one key: the first, and the others
-// in a map that few keys need.
+// holders are the clients with filters under one key: the first one, and the others
+// in a map, which few keys need.
 type holders struct {
 	first *client
 	more  map[*client]struct{}
@@ -41,9 +41,9 @@ type liveFilters struct {
 	byKey map[uint64][]*matcher
 }
 
-// add enters a subscription of which values is the size (see filterUnits), or
-// reports that its client, its address or all clients have too many values. It
-// is called by the client's reader, as remove is.
+// add adds a subscription with the given number of values (see filterUnits), or
+// reports that its client, its address or all clients have too many values. Like
+// remove, it is called by the client's reader.
 func (x *index) add(sub *subscription) bool {
 	c := sub.client
 	n := filterUnits(sub.filters)
@@ -51,7 +51,7 @@ func (x *index) add(sub *subscription) bool {
 		return false
 	}
 
-	var fresh []uint64 // keys under which the client has had no filter
+	var fresh []uint64 // keys under which the client had no filter before
 	for i := range sub.filters {
 		m := newMatcher(sub, &sub.filters[i])
 		fresh = append(fresh, c.live.enter(m)...)
@@ -69,7 +69,7 @@ func (x *index) add(sub *subscription) bool {
 	return true
 }
 
-// admit charges the client n more values if its limits allow them.
+// admit charges the client for n more values if its limits allow them.
 func (x *index) admit(c *client, n int) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +115,7 @@ func (x *index) enter(key uint64, c *client) {
 // remove removes a subscription that add has accepted.
 func (x *index) remove(sub *subscription) {
 	c := sub.client
-	var last []uint64 // keys under which the client has no filter left
+	var last []uint64 // keys under which the client has no filters left
 	for _, m := range sub.matchers {
 		last = append(last, c.live.leave(m)...)
 	}
@@ -140,7 +140,7 @@ func (x *index) leave(key uint64, c *client) {
 	delete(h.more, c)
 	if h.first == c {
 		h.first = nil
-		for other := range h.more { // any of them moves up
+		for other := range h.more { // any of them takes its place
 			h.first = other
 			delete(h.more, other)
 			break
@@ -154,8 +154,8 @@ func (x *index) leave(key uint64, c *client) {
 	x.keys[key] = h
 }
 
-// touched calls found with every client that has a filter under one of the
-// event's keys, perhaps several times, and returns how many look-ups that took.
+// touched calls found for every client with a filter under one of the event's keys,
+// possibly several times, and returns the number of look-ups.
 func (x *index) touched(t *target, found func(*client)) (work int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -175,7 +175,7 @@ func (x *index) touched(t *target, found func(*client)) (work int) {
 	return work
 }
 
-// enter adds a filter and returns its keys that had none.
+// enter adds a filter and returns those of its keys that had none.
 func (l *liveFilters) enter(m *matcher) (fresh []uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -195,7 +195,7 @@ func (l *liveFilters) enter(m *matcher) (fresh []uint64) {
 	return fresh
 }
 
-// leave removes a filter and returns its keys that have none now.
+// leave removes a filter and returns those of its keys that have none left.
 func (l *liveFilters) leave(m *matcher) (last []uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,10 +216,9 @@ func (l *liveFilters) leave(m *matcher) (last []uint64) {
 	return last
 }
 
-// matching returns the client's subscriptions that the event matches, each once,
-// and how many look-ups that took: at most one for each key of the event and as
-// many as the client's filters have values. number is another one for each
-// event.
+// matching returns the client's subscriptions that match the event, each once, and
+// the number of look-ups: at most one for each key of the event plus the number of
+// values in the client's filters. number must differ for each event.
 func (l *liveFilters) matching(t *target, number uint64) (found []*subscription, work int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -73,7 +73,7 @@ func leastEvent() int {
 func (s *Server) nips() []int {
 	list := []int{1, 9, 11, 13, 40, 42, 45, 70}
 	for kind, nip := range map[int]int{nostr.KindEncryptedDirectMessage: 4, nostr.KindGiftWrap: 59} {
-		if s.private(kind) { // both are to be served to their parties alone
+		if s.private(kind) { // both must be served only to their parties
 			list = append(list, nip)
 		}
 	}

@@ -92,9 +92,9 @@ func (c condition) has(key uint64, value string) bool {
 	return found && c[i].value == value
 }
 
-// meets reports whether the event has a tag of that name with one of the
-// values, and how many look-ups that took: no more than the condition has
-// values, nor than the event has tags.
+// meets reports whether the event has a tag with this name and one of the values,
+// and the number of look-ups: at most the smaller of the number of values and the
+// number of the event's tags.
 func (c condition) meets(name string, t *target) (met bool, work int) {
 	if have := t.tags[name]; len(have) < len(c) {
 		for _, key := range have {
@@ -122,8 +122,8 @@ type matcher struct {
 	ids, authors, kinds condition
 	tags                map[string]condition
 
-	keys  []uint64 // under which the index has it
-	tried uint64   // the number of the event it was last tried on; the spreading goroutine's
+	keys  []uint64 // the keys under which the index has it
+	tried uint64   // number of the event that was last tested; owned by the spreading goroutine
 }
 
 func newMatcher(sub *subscription, f *nostr.Filter) *matcher {
@@ -152,8 +152,8 @@ func newMatcher(sub *subscription, f *nostr.Filter) *matcher {
 	return m
 }
 
-// matches reports whether the event matches, and how many look-ups that took. It
-// tests the conditions that need one look-up first.
+// matches reports whether the event matches, and the number of look-ups. It tests
+// conditions with a single look-up first.
 func (m *matcher) matches(t *target) (matched bool, work int) {
 	ev := t.event
 	if m.since != nil && ev.CreatedAt < *m.since || m.until != nil && ev.CreatedAt > *m.until {

@@ -12,7 +12,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// scrapeTimeout bounds what a scrape waits for the database.
+// scrapeTimeout bounds how long a scrape waits for the database.
 const scrapeTimeout = 5 * time.Second
 
 // metrics are the relay's counters. No label has a value that a client can choose, or
@@ -80,15 +80,15 @@ func (m *metrics) refuse(answer, text string) {
 	m.refused.WithLabelValues(answer, reason).Inc()
 }
 
-// collector adds the gauges that are read at each scrape to the metrics.
+// collector adds the gauges that are read at each scrape.
 type collector struct {
 	srv    *Server
 	gauges map[string]*prometheus.Desc
 }
 
 // Collector returns the relay's metrics, all named lightwork_relay_*. It may be
-// registered once, and collected while the relay runs and after; what it reads
-// from the database is left out when that does not answer within 5 s.
+// registered once, and collected while the relay runs and afterwards. Values from
+// the database are left out if it does not answer within 5 s.
 func (s *Server) Collector() prometheus.Collector {
 	gauges := map[string]*prometheus.Desc{}
 	for name, help := range map[string]string{
@@ -111,7 +111,7 @@ func (c collector) instruments() []prometheus.Collector {
 	return []prometheus.Collector{m.events, m.duplicates, m.delivered, m.refused, m.dropped, m.slowed, m.lookups, m.removed, m.queries, m.commits}
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (c collector) Describe(out chan<- *prometheus.Desc) {
 	for _, i := range c.instruments() {
 		i.Describe(out)
@@ -121,7 +121,7 @@ func (c collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	for _, i := range c.instruments() {
 		i.Collect(out)
@@ -131,7 +131,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// gauges reads the values that are not counted as they change.
+// gauges reads the values that are not counted continuously.
 func (s *Server) gauges() map[string]int64 {
 	values := map[string]int64{
 		"connections":      int64(s.slots.taken()),

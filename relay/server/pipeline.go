@@ -12,13 +12,13 @@ import (
 const (
 	// maxBatch bounds the cost of the events that share one commit.
 	maxBatch = 256
-	// maxSlice bounds what one stranger's address has of a commit: another's event waits
-	// for the commit that is under way, and then shares the next one.
+	// maxSlice bounds the share of one stranger's address in a commit: an event of
+	// another address then waits for the running commit and shares the next one.
 	maxSlice = maxBatch / 4
 )
 
-// purgeInterval is how often events are removed that have expired or that the
-// retention rules do not keep. The expired are not served in between.
+// purgeInterval is how often expired events, and those that the retention rules do
+// not keep, are removed. Expired events are not served in between.
 const purgeInterval = time.Minute
 
 // job is an event on its way from a client to the store.
@@ -26,14 +26,14 @@ type job struct {
 	client *client
 	event  *nostr.Event
 	raw    []byte // its shortest JSON form
-	cost   int    // what it takes of client.inFlight
+	cost   int    // its share of client.inFlight
 
-	// Of the spreading goroutine:
+	// Owned by the spreading goroutine:
 	target    *target
-	spreading int // clients whose filters are still to be tried
+	spreading int // clients whose filters have not been tested yet
 }
 
-// finish answers the client and lets it send another event.
+// finish answers the client and makes room for another of its events.
 func (j *job) finish(accepted bool, text string) {
 	j.client.ok(j.event.ID, accepted, text)
 	j.client.leaveFlight(int64(j.cost))
@@ -63,10 +63,10 @@ func (s *Server) verifyLoop() {
 
 const duplicateText = "duplicate: already have this event"
 
-// verify returns the answer for an event that goes no further, "" for a good
-// one: duplicate id -> hash -> signature, the cheap checks first. The store
-// finds the other duplicates, and to ask it first would cost what a signature
-// does.
+// verify returns the answer for an event that is refused or a duplicate, "" for a
+// good one. The cheap checks are first: duplicate id, hash, signature. The store
+// detects further duplicates later, because asking it here would cost as much as a
+// signature.
 func (s *Server) verify(j *job) (reason string, accepted bool) {
 	if s.recent.has(j.event.ID) {
 		have, err := s.store.has(j.event.ID)
@@ -87,9 +87,9 @@ func (s *Server) verify(j *job) (reason string, accepted bool) {
 	return "", false
 }
 
-// ingestLoop stores what is verified: what waits shares one commit. What the
-// events mean to subscribers is the spreading goroutine's business: it gets them
-// in the order of their commits.
+// ingestLoop stores verified events: those that are waiting share one commit. The
+// spreading goroutine gets them in the order of their commits and delivers them to
+// subscribers.
 func (s *Server) ingestLoop() {
 	batch := make([]*job, 0, maxBatch)
 	for {
@@ -104,9 +104,9 @@ func (s *Server) ingestLoop() {
 	}
 }
 
-// fill adds what waits to the first job of a batch, until the batch is full or a
-// stranger's address has had its slice. The addresses come in turn: by then each other
-// one that has anything waiting has had as much lately.
+// fill adds waiting events to a batch until it is full or a stranger's address has
+// had its slice. The addresses take turns, so by then every other waiting address
+// has recently had as much.
 func (s *Server) fill(batch []*job, l *lane[*job], first *job) []*job {
 	cost, slices := 0, map[*host]int{}
 	for j, more := first, true; more; l, j, more = s.verified.pop() {
@@ -123,14 +123,14 @@ func (s *Server) fill(batch []*job, l *lane[*job], first *job) []*job {
 	return batch
 }
 
-// ingest stores a batch. OK is sent after the commit returned, never before.
+// ingest stores a batch. OK is sent only after the commit has returned.
 func (s *Server) ingest(batch []*job) {
 	s.spreading.begin(batch)
 	began := time.Now()
 	outcomes, err := s.store.put(batch)
 	s.metrics.commits.Observe(time.Since(began).Seconds())
 	if err != nil && len(batch) > 1 {
-		// One event can spoil the transaction of all: try each by itself.
+		// One event can fail the whole transaction, so try each by itself.
 		for i := range batch {
 			s.ingest(batch[i : i+1])
 		}
@@ -161,7 +161,7 @@ func (s *Server) ingest(batch []*job) {
 	}
 }
 
-// tidy removes what has expired and what the rules do not keep.
+// tidy removes expired events and those that the rules do not keep.
 func (s *Server) tidy(ctx context.Context, now time.Time) error {
 	expired, err := s.store.purge(ctx, now)
 	s.metrics.removed.WithLabelValues("expired").Add(float64(expired))
@@ -173,7 +173,7 @@ func (s *Server) tidy(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// purgeLoop tidies up until ctx ends.
+// purgeLoop calls tidy until ctx ends.
 func (s *Server) purgeLoop(ctx context.Context) {
 	tick := time.NewTicker(purgeInterval)
 	defer tick.Stop()

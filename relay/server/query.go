@@ -21,7 +21,7 @@ import (
 // row is a stored event that a filter found.
 type row struct {
 	seq, created int64
-	id           string // the 32 bytes
+	id           string // the id as 32 bytes
 }
 
 // newestFirst is the order of NIP-01; events of the same time are ordered by id.
@@ -29,22 +29,22 @@ func newestFirst(a, b row) int {
 	return cmp.Or(cmp.Compare(b.created, a.created), cmp.Compare(a.id, b.id))
 }
 
-// scan walks one index once for every value of a filter's most selective
-// condition and keeps the newest rows of all. Several tag conditions are
-// intersected first, see intersect.
+// scan walks an index once for each value of a filter's most selective condition
+// and keeps the newest rows. Several tag conditions are intersected first, see
+// intersect.
 type scan struct {
 	filter      *nostr.Filter
 	limit       int
 	now         int64
-	since       int64 // rises once enough rows are found
+	since       int64 // raised once enough rows are found
 	until       int64
 	authors     any // JSON list for json_each, or nil
 	kinds       any
-	otherTags   []string // JSON lists for otherClause, mostly of tag keys
+	otherTags   []string // JSON lists for otherClause, most of them of tag keys
 	otherClause string
 
 	found   []row
-	counted seqSet // not nil: count, and find nothing
+	counted seqSet // if set, only count
 }
 
 func newScan(f *nostr.Filter, limit int, now time.Time) (*scan, error) {
@@ -129,7 +129,7 @@ func each[V any](q *scan, tx *sqlite.Tx, values []V, from, where string, arg fun
 
 func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 	created := "e.created_at"
-	if from[0] == 't' { // the tag index carries the time
+	if from[0] == 't' { // the tag index includes the time
 		created = "t.created_at"
 	}
 	columns := "e.seq, e.created_at, e.id"
@@ -274,11 +274,10 @@ func (s seqSet) len() int {
 }
 
 const (
-	// loadChunk bounds the events that are in memory for one client at once,
-	// besides its queue.
+	// loadChunk bounds the events in memory for one client, besides its queue.
 	loadChunk = 64
-	// queryBudget bounds the work for one REQ, and sliceBudget that for one of
-	// its filters: then others have their turn.
+	// queryBudget bounds the work for one REQ, sliceBudget that for one of its
+	// filters; afterwards other clients have their turn.
 	queryBudget = 2 * time.Second
 	sliceBudget = time.Second
 	// entryTime is the expected time for a row or an index entry. It only needs to
@@ -307,7 +306,7 @@ func (s *Server) request(by *queryClient, keys []string) *request {
 	return &request{s, by, keys, queryBudget}
 }
 
-// observe records what the request took of the database.
+// observe records the request's database time.
 func (r *request) observe(message string) {
 	r.srv.metrics.queries.WithLabelValues(message).Observe((queryBudget - r.left).Seconds())
 }
@@ -340,8 +339,7 @@ func (r *request) view(ctx context.Context, entries int, fn func(tx *sqlite.Tx) 
 	return err
 }
 
-// find returns the newest rows of the filter, no more than its limit and the
-// relay's.
+// find returns the newest rows for the filter, within its limit and the relay's.
 func (r *request) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
 	limit := r.srv.cfg.Limits.MaxLimit
 	if f.Limit > 0 {
@@ -370,8 +368,8 @@ func (r *request) scan(f *nostr.Filter, limit int) (*scan, error) {
 	return q, q.hidePrivate(r.srv.cfg.PrivateKinds, r.keys)
 }
 
-// load reads rows that find returned. One that is gone by now is left out, and
-// one that only shares a tag's index key.
+// load reads rows returned by find. It leaves out rows that were removed meanwhile,
+// and those that only share the hash of a tag.
 func (r *request) load(ctx context.Context, rows []row, f *nostr.Filter) ([]storedEvent, error) {
 	events := make([]storedEvent, 0, len(rows))
 	err := r.view(ctx, len(rows), func(tx *sqlite.Tx) error {

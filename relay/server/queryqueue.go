@@ -12,11 +12,11 @@ const (
 	// maxQueries is one less than the store's readers: the verify workers need one
 	// for the duplicate check.
 	maxQueries = 3
-	// spentHalfLife is how fast past query time stops to count.
+	// spentHalfLife is the half-life of past query time.
 	spentHalfLife = 10 * time.Second
-	// The last free reader is reserved for light use: for connections that spent
-	// less than heavySeconds lately, and queries that are expected to take at most
-	// lightQuery.
+	// The last free reader is reserved for light use: for connections with less
+	// than heavySeconds of recent query time, and for queries that should take at
+	// most lightQuery.
 	heavySeconds = 0.5
 	lightQuery   = 2 * time.Millisecond
 )
@@ -114,7 +114,7 @@ func (t *queryQueue) acquire(ctx context.Context, p *queryClient, expected time.
 
 	if i := slices.Index(t.waiting, w); i >= 0 {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
-	} else { // granted meanwhile
+	} else { // granted in the meantime
 		t.free++
 		t.grant(time.Now())
 	}

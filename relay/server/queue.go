@@ -11,19 +11,19 @@ import (
 // frameOverhead is charged for each waiting frame besides its bytes.
 const frameOverhead = 96
 
-// frame is a message to a client: either text, or the event for a
-// subscription. The event's bytes are shared by everyone who gets it; the
-// whole of them is charged to each, since one slow client may keep them alive.
+// frame is a message to a client: either text, or the event for a subscription. All
+// receivers share the event's bytes, but each is charged for all of them, since one
+// slow client may keep them in memory.
 type frame struct {
 	text  []byte
 	subID string
 	event []byte
-	begun bool // the connection has what is left of it
+	begun bool // the connection has the rest of it
 }
 
 func (f frame) size() int { return len(f.text) + len(f.subID) + len(f.event) + frameOverhead }
 
-// appendTo appends the wire form.
+// appendTo appends the message.
 func (f frame) appendTo(dst []byte) []byte {
 	if f.event == nil {
 		return append(dst, f.text...)
@@ -31,9 +31,9 @@ func (f frame) appendTo(dst []byte) []byte {
 	return nip01.AppendDelivery(dst, f.subID, f.event)
 }
 
-// framed is the wire form with the websocket's framing, in the scratch room.
+// framed returns the message with the websocket's framing, in the scratch buffer.
 func (f frame) framed(scratch *[]byte) []byte {
-	var room [maxHeader]byte // before the message, whose length the header tells
+	var room [maxHeader]byte // precedes the message, whose length it has
 	buf := f.appendTo(append((*scratch)[:0], room[:]...))
 	*scratch = buf
 	header := appendHeader(room[:0], len(buf)-maxHeader)
@@ -42,13 +42,13 @@ func (f frame) framed(scratch *[]byte) []byte {
 	return whole
 }
 
-// queue is what waits for one client, bounded in bytes, for the client and for
+// queue holds the messages for one client, bounded in bytes for the client and for
 // its address.
 type queue struct {
 	limit int
 	host  *host
-	ready chan struct{} // capacity 1: there is something to write
-	space chan struct{} // capacity 1: something was taken
+	ready chan struct{} // capacity 1: there is a message to write
+	space chan struct{} // capacity 1: space was freed
 
 	mu     sync.Mutex
 	frames []frame
@@ -61,21 +61,22 @@ func newQueue(limit int, at *host) *queue {
 	return &queue{limit: limit, host: at, ready: make(chan struct{}, 1), space: make(chan struct{}, 1)}
 }
 
-// hold charges n bytes, and reports whether they may wait. They end with release.
+// hold reserves n bytes and reports whether they fit. They must be freed with
+// release.
 func (q *queue) hold(n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.charge(n)
 }
 
-// release frees n bytes that hold has charged.
+// release frees n bytes reserved with hold.
 func (q *queue) release(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.free(n)
 }
 
-// charge is hold for who holds mu.
+// charge implements hold; mu must be held.
 func (q *queue) charge(n int) bool {
 	if q.closed || q.bytes+n > q.limit {
 		return false
@@ -96,7 +97,7 @@ func (q *queue) free(n int) {
 	q.host.queued.Add(-int64(n))
 }
 
-// close gives back what is charged: nothing waits for a client that has left.
+// close frees all reserved bytes when the client leaves.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,8 +105,8 @@ func (q *queue) close() {
 	q.frames, q.closed = nil, true
 }
 
-// push adds a frame and never blocks. False means that the queue is full: the
-// client reads too slowly and must go.
+// push adds a frame and never blocks. It returns false if the queue is full: then
+// the client reads too slowly and must be dropped.
 func (q *queue) push(f frame) bool {
 	q.mu.Lock()
 	full := !q.charge(f.size())
@@ -119,8 +120,8 @@ func (q *queue) push(f frame) bool {
 	return !full
 }
 
-// wait returns once half the queue is free, so that a long answer fills it no
-// further and leaves room for live events. Only the client's reader calls it.
+// wait waits until half the queue is free, so that a long answer leaves room for
+// live events. Only the client's reader calls it.
 func (q *queue) wait(ctx context.Context) error {
 	for {
 		q.mu.Lock()
@@ -137,8 +138,8 @@ func (q *queue) wait(ctx context.Context) error {
 	}
 }
 
-// claim charges a frame that the caller writes itself, and reports whether it
-// may: nothing waits and nobody writes. It ends with done or putBack.
+// claim charges for a frame that the caller writes itself, and reports whether it
+// may: no frame is queued or being written. It must be followed by done or putBack.
 func (q *queue) claim(f frame) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -158,8 +159,8 @@ func (q *queue) putBack(f frame) {
 	notify(q.ready)
 }
 
-// next waits for a frame. It stays charged until done is called with it, so
-// that a frame under way to a stuck client still counts.
+// next waits for a frame. The frame stays charged until done is called, so that a
+// frame that a stuck client does not accept still counts.
 func (q *queue) next(ctx context.Context) (frame, error) {
 	for {
 		q.mu.Lock()

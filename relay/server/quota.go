@@ -21,10 +21,11 @@ func chargedSize(ev *nostr.Event, raw []byte, tags int) int64 {
 	return int64(len(raw) + bytesPerEvent + tags*bytesPerTag + deletions(ev)*bytesPerTarget)
 }
 
-// quota bounds the charged sizes of all events, in bytes. Regular events and standing
-// ones (replaceable or addressable) have separate bounds. At a bound, a new event
-// evicts events of the key that has the most, if that is more than its share, and
-// otherwise the oldest. Events of the operator's own keys are evicted for nobody else.
+// quota bounds the charged sizes of all events, in bytes. Regular events and
+// standing ones (replaceable or addressable) have separate bounds. At a bound, a
+// new event evicts events of the key with the most, if that is more than its share,
+// and otherwise the oldest. Events of the operator's own keys are not evicted for
+// others.
 type quota struct {
 	total int64
 	own   map[string]bool // the operator's keys, hex
@@ -41,12 +42,12 @@ func newQuota(total int64, own []string) (quota, error) {
 	return q, err
 }
 
-// share is how much a key may fill with regular events before its own are evicted
+// share is the size of a key's regular events above which its own are evicted
 // first.
 func (q quota) share() int64 { return q.total / 8 }
 
-// standing bounds the standing events of all keys, standingMost those of a stranger's
-// key; a key with more than standingShare is evicted from first.
+// standing bounds the standing events of all keys, standingMost those of a
+// stranger's key; keys with more than standingShare are evicted from first.
 func (q quota) standing() int64      { return q.total / 2 }
 func (q quota) standingMost() int64  { return q.total / 64 }
 func (q quota) standingShare() int64 { return q.total / 2048 }
@@ -60,8 +61,8 @@ func (q quota) reserve() int64 {
 	return q.standing() / 8
 }
 
-// admits makes the room for n bytes more of the key's standing events, and
-// reports whether it may have them.
+// admits makes room for n more bytes of the key's standing events, and reports
+// whether there is room.
 func (q quota) admits(tx *sqlite.Tx, pubkey string, n int64) (outcome, error) {
 	if n <= 0 {
 		return stored, nil
@@ -156,13 +157,13 @@ func (t tally) enter(tx *sqlite.Tx) error {
 	return err
 }
 
-// evictChunk is how many events are read at once to make room.
+// evictChunk is how many events are read at once for eviction.
 const evictChunk = 32
 
-// makeRoom removes regular events until all are within the quota: the oldest of the
-// key with the most while a key has more than its share, then the oldest of all. The
-// operator's own stay unless they take half of the space themselves. Age is the time
-// in the store, because an author can choose any created_at.
+// makeRoom evicts regular events until all are within the quota: the oldest of the
+// key with the most while that has more than its share, then the oldest of all. The
+// operator's own events are kept unless they take half of the space themselves. Age
+// is the time since storing, because authors choose created_at.
 func (q quota) makeRoom(tx *sqlite.Tx) error {
 	for {
 		var regular, standing int64
@@ -203,8 +204,8 @@ func (q quota) evictRegular(tx *sqlite.Tx, over, regular int64) (freed int64, er
 	return evict(tx, over, "INDEXED BY events_regular WHERE address IS NULL AND own = 0")
 }
 
-// evict removes the oldest events that the clause selects, at most evictChunk,
-// until n bytes are free. It returns how many are.
+// evict removes the oldest events selected by the clause, at most evictChunk, until
+// n bytes are free. It returns the number of freed bytes.
 func evict(tx *sqlite.Tx, n int64, clause string, args ...any) (freed int64, err error) {
 	rows, err := tx.Query("SELECT seq, size, raw FROM events "+clause+" ORDER BY seq LIMIT ?", append(args, evictChunk)...)
 	if err != nil {

@@ -69,7 +69,7 @@ func secondsToPay(l *rate.Limiter, now time.Time, more int) float64 {
 	return owed / float64(l.Limit())
 }
 
-// throttle waits until the client is within its rate, at most maxDelay.
+// throttle waits until the client is within its rate, but at most maxDelay.
 func (c *client) throttle(ctx context.Context) error {
 	seconds := min(c.secondsOwed(time.Now(), 0), maxDelay.Seconds())
 	if seconds == 0 {
@@ -79,7 +79,7 @@ func (c *client) throttle(ctx context.Context) error {
 	return pause(ctx, time.Duration(seconds*float64(time.Second)))
 }
 
-// pause waits for d, or returns why ctx ended before.
+// pause waits for d, or returns the cause if ctx ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):

@@ -11,24 +11,24 @@ import (
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
-// Retention says how long events of some kinds are kept, and how many. The
-// first rule that names an event's kind decides; an event that no rule names is
-// kept. Deletion requests (kind 5) are kept for as long as no rule names kind 5:
-// without them, what they deleted could come back.
+// Retention says how long events of some kinds are kept, and how many of them. The
+// first rule with an event's kind applies; without one, the event is kept. Deletion
+// requests (kind 5) are kept unless a rule names kind 5 explicitly: without them,
+// deleted events could be published again.
 type Retention struct {
-	// Kinds are inclusive ranges; none stands for every kind but 5.
+	// Kinds are inclusive ranges; an empty list means every kind but 5.
 	Kinds []KindRange
-	// MaxAge is against created_at; 0 keeps for good.
+	// MaxAge is the maximum age by created_at; 0 means no limit.
 	MaxAge time.Duration
-	// MaxCount is how many events of all these kinds are kept; 0 is no limit. The
-	// ones received last stay. created_at does not count here, because authors could
-	// date their events ahead to displace others.
+	// MaxCount bounds the number of events of all these kinds; 0 means no limit.
+	// The most recently received are kept. created_at is not used for this, because
+	// authors could date their events ahead to displace others.
 	MaxCount int
 	// Refuse rejects events of these kinds.
 	Refuse bool
 }
 
-// KindRange is all kinds from First to Last.
+// KindRange is the range of kinds from First to Last.
 type KindRange struct{ First, Last int }
 
 // names reports whether the rule applies to the kind.
@@ -121,7 +121,7 @@ func (s *store) retain(ctx context.Context, rules []Retention, now time.Time) (i
 	return removed, nil
 }
 
-// keepLast removes what a condition selects beyond the n received last.
+// keepLast removes events selected by a condition, except the n received last.
 func (s *store) keepLast(ctx context.Context, where string, n int) (int, error) {
 	var surplus []int64
 	err := s.db.View(ctx, func(tx *sqlite.Tx) error {
@@ -154,8 +154,8 @@ func (s *store) keepLast(ctx context.Context, where string, n int) (int, error) 
 const (
 	// purgeChunk bounds how long one transaction of a purge delays other writers.
 	purgeChunk = 32
-	// maxSurplus bounds what one purge reads of a kind that has too many; the
-	// next goes on.
+	// maxSurplus bounds how many surplus events of a kind one purge reads; the next
+	// purge continues.
 	maxSurplus = 100_000
 )
 

@@ -25,35 +25,35 @@ type Server struct {
 	index   *index
 	metrics *metrics
 
-	// An event's way: its signature is checked by workers, it is stored by one
-	// goroutine and handed to subscribers by another.
-	inFlight   *semaphore.Weighted // the cost of all events on it
+	// The way of an event: workers check its signature, one goroutine stores it,
+	// and another hands it to subscribers.
+	inFlight   *semaphore.Weighted // the cost of all events on this way
 	unverified *fair[*job]         // closed when no client is left
 	verified   *fair[*job]         // closed after the workers
 	spread     chan delivery       // closed after ingestion
 	deliveries *fair[delivery]
-	announced  uint64 // events so far; the spreading goroutine's
-	underway   int    // events with deliveries to come; the spreading goroutine's
+	announced  uint64 // events so far; owned by the spreading goroutine
+	underway   int    // events with outstanding deliveries; owned by the spreading goroutine
 
 	spreading spreading
 	recent    *recent
 
-	unnamedProxy sync.Once // its clients were warned of
+	unnamedProxy sync.Once // the warning about its clients was logged
 
 	hosts      *hosts
 	slots      *slots        // of websockets
-	conns      *conns        // of all else
-	authChecks chan struct{} // one per signature of an AUTH message
+	conns      *conns        // of all other connections
+	authChecks chan struct{} // one for each signature of an AUTH message
 	queries    *queryQueue
 	uploads    *uploads
 
 	mu       sync.Mutex
-	closing  bool           // no request begins any more
-	requests sync.WaitGroup // every request and websocket
+	closing  bool           // no new requests
+	requests sync.WaitGroup // all running requests and websockets
 }
 
-// New opens or creates the store in cfg.Dir. The caller ends with Serve, or
-// with Close if it never serves.
+// New opens or creates the store in cfg.Dir. The caller must call Serve, or else
+// Close.
 func New(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -88,11 +88,11 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	}, nil
 }
 
-// Close frees the store of a Server that never served.
+// Close closes the store of a Server whose Serve was not called.
 func (s *Server) Close() error { return s.store.close() }
 
-// Serve accepts clients on ln until ctx ends, then drops them, finishes what
-// was accepted, closes the store and returns nil. It is called once.
+// Serve accepts clients on ln until ctx ends, then drops them, finishes accepted
+// events, closes the store and returns nil. It must be called only once.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -120,7 +120,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer stop()
 
 	if hs.Shutdown(grace) != nil {
-		_ = hs.Close() // what did not finish in time is cut
+		_ = hs.Close() // unfinished transfers are cut off
 	}
 	s.drain()
 	s.unverified.close()
@@ -129,8 +129,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 // startPipeline starts the verify workers, the ingest and the spreading goroutine
-// and the purge of expired events. It ends after unverified is closed and ctx
-// has ended.
+// and the purge. They end when unverified is closed and ctx has ended.
 func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
 	var workers, all sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
@@ -141,7 +140,7 @@ func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
 		s.verified.close()
 	})
 	all.Go(func() {
-		s.ingestLoop() // until the workers have ended, which hand events on too
+		s.ingestLoop() // until the workers have ended, which also pass on events
 		close(s.spread)
 	})
 	all.Go(s.spreadLoop)
@@ -149,8 +148,8 @@ func (s *Server) startPipeline(ctx context.Context) *sync.WaitGroup {
 	return &all
 }
 
-// handler routes by method and path: the relay is at the root, and so are
-// blobs ("all endpoints MUST be served from the root path", BUD-01).
+// handler routes by method and path: both the relay and blobs are at the root ("all
+// endpoints MUST be served from the root path", BUD-01).
 func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -166,9 +165,8 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return s.tracked(cors(timed(mux)))
 }
 
-// timed gives each answer its time: on a connection that is kept, that of an
-// earlier answer would be in force. An upload may take half of it; a websocket
-// has none.
+// timed sets the deadline of each answer, because a kept connection still has that
+// of the previous one. An upload may take half of it; websockets have none.
 func timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * transferTimeout))
@@ -176,8 +174,8 @@ func timed(next http.Handler) http.Handler {
 	})
 }
 
-// tracked lets drain wait for hijacked connections too, which http.Server does
-// not know any more.
+// tracked makes drain wait for hijacked connections too, which http.Server does not
+// track.
 func (s *Server) tracked(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -196,7 +194,7 @@ func (s *Server) tracked(next http.Handler) http.Handler {
 	})
 }
 
-// drain returns when no request runs and none can begin.
+// drain waits until no request runs and prevents new ones.
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.closing = true
@@ -204,8 +202,8 @@ func (s *Server) drain() {
 	s.requests.Wait()
 }
 
-// cors lets web pages of any origin use the relay: it holds public data and no
-// cookies (NIP-11 and BUD-01 demand it).
+// cors lets web pages of any origin use the relay, which has only public data and
+// no cookies (required by NIP-11 and BUD-01).
 func cors(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -73,7 +73,7 @@ func (ps *slots) leave(p *slot) {
 	ps.remove(p)
 }
 
-// remove is leave; the caller holds mu.
+// remove implements leave; mu must be held.
 func (ps *slots) remove(p *slot) {
 	for i, other := range ps.by[p.address] {
 		if other != p {
@@ -94,9 +94,10 @@ func (ps *slots) taken() int {
 	return ps.n
 }
 
-// conns bounds the connections that are not websockets. Each takes a file descriptor,
-// which the databases need too, and a client can keep one open for ever by sending a
-// request now and then. Websockets are counted apart, in Server.slots.
+// conns bounds the connections that are not websockets. Each needs a file
+// descriptor, which the databases need too, and a client can keep one open for ever
+// by sending a request now and then. Websockets are counted separately, in
+// Server.slots.
 type conns struct {
 	slots *slots
 	taken sync.Map // net.Conn: *slot

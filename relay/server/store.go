@@ -89,8 +89,7 @@ func (s *store) has(id string) (found bool, err error) {
 	return found, err
 }
 
-// put stores verified events in one transaction and returns once it is
-// durable.
+// put stores verified events in one transaction and returns once it is durable.
 func (s *store) put(batch []*job) ([]outcome, error) {
 	outcomes := make([]outcome, len(batch))
 	err := s.db.Update(context.Background(), func(tx *sqlite.Tx) error {
@@ -114,7 +113,7 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 	return outcomes, nil
 }
 
-// putOne stores an event and adds its size to what the batch has added.
+// putOne stores an event and adds its size to the tally of the batch.
 func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) (outcome, error) {
 	address, replaceable := nip01.Address(ev)
 	if o, err := known(tx, ev, address); err != nil || o != stored {
@@ -164,7 +163,7 @@ func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 		return stored, nil
 	}
 
-	for _, tag := range ev.Tags { // of a gift wrap, by one of its recipients
+	for _, tag := range ev.Tags { // for a gift wrap: deleted by one of its recipients
 		if len(tag) < 2 || tag[0] != "p" || !nostr.IsValid32ByteHex(tag[1]) {
 			continue
 		}
@@ -199,7 +198,7 @@ func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int
 		return o, err
 	}
 
-	return stored, remove(tx, seq, raw) // nothing to do if admits has just evicted it
+	return stored, remove(tx, seq, raw) // if admits has just evicted it, this does nothing
 }
 
 func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []int64, size int64, own bool) error {
@@ -231,7 +230,7 @@ func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []i
 	return nil
 }
 
-// remove deletes a stored event with its index entries, which follow from raw.
+// remove deletes a stored event and its index entries, which are derived from raw.
 func remove(tx *sqlite.Tx, seq int64, raw []byte) error {
 	ev, err := nip01.ParseEvent(raw, storedLimits)
 	if err != nil {

@@ -17,8 +17,8 @@ type subscription struct {
 	client   *client
 	id       string
 	filters  []nostr.Filter
-	matchers []*matcher // for live events; the client's reader's
-	found    uint64     // the number of the event that was last found to match; the spreading goroutine's
+	matchers []*matcher // for live events; owned by the client's reader
+	found    uint64     // number of the last matching event; owned by the spreading goroutine
 
 	mu      sync.Mutex
 	ended   bool
@@ -29,8 +29,8 @@ type subscription struct {
 	skip map[string]struct{}
 }
 
-// deliver sends a live event, at once if it can be where now is not nil, which
-// is room for it. It is called by the goroutines that publish and never blocks.
+// deliver sends a live event; if now is not nil, it is a buffer for sending at once
+// where possible. It is called by the publishing goroutines and never blocks.
 func (s *subscription) deliver(j *job, now *[]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *subscription) goLive(sent map[string]struct{}) {
 	s.skip = s.client.srv.spreading.among(sent)
 }
 
-// end drops the backlog. Nothing is delivered to the subscription any more.
+// end drops the backlog and stops deliveries to the subscription.
 func (s *subscription) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,31 +172,30 @@ func (c *client) sendStored(ctx context.Context, q *request, sub *subscription, 
 	return nil
 }
 
-// What a delivery costs its subscriber, in look-ups: its share of the queue, of
-// the websocket and of the kernel, and something for its bytes.
+// Cost of a delivery to its subscriber, in look-ups: for the queue, the websocket
+// and the kernel, and for the bytes.
 const (
 	deliveryCost         = 100
 	bytesPerDeliveryCost = 256
 )
 
-// maxSpread is how many events may wait to be handed to subscribers.
+// maxSpread bounds the events that wait to be handed to subscribers.
 const maxSpread = 64
 
-// delivery is something that waits in a client's lane of the spreading: an event
-// that may concern its subscriptions, or the answer to one that it published.
+// delivery is an item in a client's lane for the spreading goroutine: an event that
+// may match its subscriptions, or the answer to an event that it published.
 type delivery struct {
 	to     *client
 	job    *job
 	answer bool
-	text   string // of the answer, which accepts
+	text   string // of the answer, which is positive
 }
 
-// spreadLoop hands events to their subscribers. For each event it finds the
-// clients that it may concern; what comes then, to try their filters and to
-// send, each client has done in its own share of the time. A client's own events
-// are answered in its lane too: after they have come to its own subscriptions,
-// and no sooner than its subscriptions let it. It ends when the channel is
-// closed and all is delivered.
+// spreadLoop hands events to their subscribers. For each event it finds the clients
+// that the event may concern; testing their filters and sending then counts against
+// each client's own share of time. The answer to a client's own event is queued in
+// its lane too, behind the event's delivery to its own subscriptions. The loop ends
+// when the channel is closed and everything is delivered.
 func (s *Server) spreadLoop() {
 	var number uint64
 	coming := s.spread
@@ -205,7 +204,7 @@ func (s *Server) spreadLoop() {
 		l, d, waiting := s.deliveries.pop()
 		switch {
 		case waiting:
-			number++ // its filters are tried on one event at a time
+			number++ // its filters are tested with one event at a time
 			s.deliveries.charge(l, s.deliverTo(d, number))
 		case coming == nil:
 			return
@@ -216,9 +215,10 @@ func (s *Server) spreadLoop() {
 	}
 }
 
-// announceAll announces what is stored by now, before the next delivery. That is cheap
-// beside a delivery, of which a stranger's event can bring about one for each of his
-// connections: an event that waited here behind his would wait for one of them each.
+// announceAll announces all events that are stored by now, before the next
+// delivery. Announcing is cheap compared to a delivery, and one event of a stranger
+// can cause a delivery for each of his connections: other events would wait behind
+// all of them.
 func (s *Server) announceAll(coming chan delivery) chan delivery {
 	for range maxSpread {
 		select {
@@ -232,7 +232,7 @@ func (s *Server) announceAll(coming chan delivery) chan delivery {
 }
 
 // announce puts an event into the lanes of the clients that it may concern, and
-// then its answer into that of who published it.
+// then the answer into the publisher's lane.
 func (s *Server) announce(d delivery, ok bool, coming chan delivery) chan delivery {
 	if !ok {
 		return nil
@@ -262,7 +262,7 @@ func (s *Server) announce(d delivery, ok bool, coming chan delivery) chan delive
 	return coming
 }
 
-// deliverTo does what waited in a client's lane, and returns its cost.
+// deliverTo handles an item of a client's lane and returns its cost.
 func (s *Server) deliverTo(d delivery, number uint64) (cost int64) {
 	j, c := d.job, d.to
 	if d.answer {
@@ -276,8 +276,8 @@ func (s *Server) deliverTo(d delivery, number uint64) (cost int64) {
 		found = nil
 	}
 
-	// An event that is alone is written by this goroutine: that costs less than to
-	// wake those of the clients.
+	// If no other event waits, this goroutine writes it itself, which is cheaper
+	// than waking the clients' writers.
 	var now *[]byte
 	if s.underway == 1 && len(s.spread) == 0 {
 		now = new([]byte)
@@ -295,8 +295,8 @@ func (s *Server) deliverTo(d delivery, number uint64) (cost int64) {
 	return int64(work + len(found)*(deliveryCost+len(j.raw)/bytesPerDeliveryCost))
 }
 
-// spreading holds the ids of stored events between their commit and the end of
-// their deliveries: events that a query may find and that also come live.
+// spreading has the ids of stored events between their commit and the end of their
+// deliveries. Such events can be found by a query and also arrive live.
 type spreading struct {
 	mu  sync.Mutex
 	ids map[string]struct{}
@@ -319,7 +319,7 @@ func (s *spreading) end(j *job) {
 	delete(s.ids, j.event.ID)
 }
 
-// among returns those that are in sent, nil if there are none.
+// among returns the ids that are in sent, nil if there are none.
 func (s *spreading) among(sent map[string]struct{}) map[string]struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

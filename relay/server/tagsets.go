@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxSet bounds the index entries that are kept of one tag condition.
+	// maxSet bounds the index entries that are kept for one tag condition.
 	maxSet = 20_000
-	// maxTries bounds the pairs of event and value that are looked up one by one when
+	// maxTries bounds the pairs of event and value that are looked up one by one if
 	// a condition has too many entries to keep.
 	maxTries = 100_000
 )
 
-// intersect answers a filter with several tag conditions from the tag index:
-// it reads the events of each condition and keeps those that are in all. The
-// work is the sum of the conditions' entries, where trying one condition on
-// every event of another is their product. It reports false, with nothing
-// found, if every condition has more than maxSet entries.
+// intersect answers a filter with several tag conditions from the tag index: it
+// reads the events of each condition and keeps those that are in all of them. The
+// work is the sum of the conditions' entries; testing one condition on every event
+// of another would be their product. It returns false, with nothing found, if every
+// condition has more than maxSet entries.
 func (q *scan) intersect(tx *sqlite.Tx, tags nostr.TagMap) (done bool, err error) {
 	var (
 		common map[int64]struct{} // nil until one condition was read

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// An upload that receives less than uploadStep bytes in uploadStall is ended. It
-	// cannot be evicted for uploadGrace after each such step.
+	// An upload that receives less than uploadStep bytes in uploadStall is ended.
+	// It cannot be evicted for uploadGrace after each such step.
 	uploadStep  = 64 << 10
 	uploadStall = 15 * time.Second
 	uploadGrace = 2 * time.Second
