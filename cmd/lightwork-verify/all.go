@@ -176,7 +176,7 @@ func (t *tally) count(g graded) {
 	t.chains.Add(g.Report)
 }
 
-// printOne prints a line for a bundle: what it comes to, which, and why.
+// printOne prints one line for a bundle: result, name and reason.
 func printOne(w io.Writer, g graded, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, g, "")

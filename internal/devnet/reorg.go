@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Disconnect takes the last blocks off the chain, as a reorganisation begins.
-// Their transactions wait for a block again. The chain is then shorter until
-// Mine makes it longer than it was, without which the nodes may not notice.
+// Disconnect removes the last blocks from the chain, like the start of a
+// reorganisation. Their transactions become unconfirmed. The chain is shorter until
+// Mine makes it longer than before; until then the nodes may not notice.
 func (n *Network) Disconnect(ctx context.Context, blocks int) error {
 	height, err := n.btcd.height(ctx)
 	if err != nil {
