@@ -120,8 +120,8 @@ func SumValue(v any) (Digest, error) {
 // Fields that the document lacks keep their value. Errors are *[SyntaxError]
 // or wrap a *[MismatchError].
 //
-// Use it for our own formats. Where a specification says that unknown fields are
-// ignored, use [Check] and encoding/json.
+// Use it for our own formats, and [UnmarshalKnown] where a specification says that
+// unknown fields are ignored.
 func Unmarshal(doc []byte, v any) error {
 	if err := Check(doc); err != nil {
 		return err
@@ -129,11 +129,25 @@ func Unmarshal(doc []byte, v any) error {
 	return UnmarshalStrict(doc, v)
 }
 
+// UnmarshalKnown is [Unmarshal] for a format of others that may grow: members that v has
+// no field for are checked and then ignored.
+func UnmarshalKnown(doc []byte, v any) error {
+	if err := Check(doc); err != nil {
+		return err
+	}
+	return decode(doc, v)
+}
+
 // UnmarshalStrict is [Unmarshal] for a document that has already passed [Check],
 // such as the output of [Strict].
 func UnmarshalStrict(doc []byte, v any) error {
+	return decode(doc, v, json.RejectUnknownMembers(true))
+}
+
+// decode reads a document that passed Check.
+func decode(doc []byte, v any, options ...json.Options) error {
 	// Check found no duplicate name, so the library need not look for one.
-	if err := json.Unmarshal(doc, v, json.RejectUnknownMembers(true), jsontext.AllowDuplicateNames(true)); err != nil {
+	if err := json.Unmarshal(doc, v, append(options, jsontext.AllowDuplicateNames(true))...); err != nil {
 		return fmt.Errorf("decode: %w", Mismatch(err))
 	}
 	return nil

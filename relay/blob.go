@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -290,7 +289,9 @@ func (d blobTransport) do(ctx context.Context, method, raw string, body []byte, 
 func refusal(resp *http.Response) error {
 	e := &BlobError{Status: resp.StatusCode, Reason: nip01.Clean(resp.Header.Get("X-Reason"))}
 	if e.Reason == "" {
-		var answer struct{ Message string }
+		var answer struct {
+			Message string `json:"message"`
+		}
 		if decodeAnswer(resp.Body, &answer) == nil {
 			e.Reason = nip01.Clean(answer.Message)
 		}
@@ -330,10 +331,7 @@ func decodeAnswer(r io.Reader, v any) error {
 	if len(doc) > maxAnswer {
 		return fmt.Errorf("read answer: longer than %d bytes", maxAnswer)
 	}
-	if err := hashing.Check(doc); err != nil {
-		return fmt.Errorf("read answer: %w", err)
-	}
-	if err := json.Unmarshal(doc, v); err != nil {
+	if err := hashing.UnmarshalKnown(doc, v); err != nil {
 		return fmt.Errorf("read answer: %w", err)
 	}
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
 // fact is a value with its name, if it has one, and the number of times it occurs.
@@ -64,10 +66,8 @@ var outcomeName = regexp.MustCompile(`(?i)^(status|state|ok|success|passed|outco
 // extractJSON adds the scalar members of a JSON document with their names. It
 // returns false if doc is not JSON.
 func extractJSON(doc []byte, found *[factKinds]facts) bool {
-	dec := json.NewDecoder(strings.NewReader(string(doc)))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil || dec.More() {
+	v, err := wire.ParseValue(doc, wire.MaxValueDepth)
+	if err != nil {
 		return false
 	}
 

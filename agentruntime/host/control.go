@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"golang.org/x/sys/unix"
 
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
@@ -221,9 +222,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 // stream reads a request and answers with events, the last of which is the end.
 func stream[T any](w http.ResponseWriter, r *http.Request, do func(context.Context, T, func(CallEvent)) (json.RawMessage, *CallError)) {
 	var req T
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxControlBody))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&req); err != nil {
+	if err := jsonv2.UnmarshalRead(http.MaxBytesReader(w, r.Body, maxControlBody), &req, jsonv2.RejectUnknownMembers(true)); err != nil {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("read the call: %w", err))
 		return
 	}

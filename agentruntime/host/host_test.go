@@ -279,7 +279,7 @@ func TestControlBounds(t *testing.T) {
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) },
 	}}
 	for name, body := range map[string]string{
-		"no JSON": "{", "unknown field": `{"agent":"x"}`, "too large": `{"input":"` + strings.Repeat("x", maxControlBody) + `"}`,
+		"no JSON": "{", "unknown field": `{"agent":"x"}`, "field in another case": `{"Tool":"x"}`, "field twice": `{"tool":"x","tool":"y"}`, "too large": `{"input":"` + strings.Repeat("x", maxControlBody) + `"}`,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://node/v1/call", strings.NewReader(body))
 		if err != nil {

@@ -83,13 +83,9 @@ func tree(doc []byte) (map[string]any, *Error) {
 	if len(doc) > maxBytes {
 		return nil, invalid("", "has more than %d bytes", maxBytes)
 	}
-	if err := hashing.Check(doc); err != nil {
-		return nil, invalid("", "%v", err)
-	}
-
 	var value any
-	if err := json.Unmarshal(doc, &value); err != nil {
-		return nil, invalid("", "does not decode")
+	if err := hashing.UnmarshalKnown(doc, &value); err != nil {
+		return nil, invalid("", "%v", err)
 	}
 	members, ok := value.(map[string]any)
 	if !ok {

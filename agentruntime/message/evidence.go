@@ -88,13 +88,9 @@ func parseEvidence(raw []byte) (Evidence, error) {
 	if len(raw) > maxBytes {
 		return Evidence{}, invalid("evidence", "has more than %d bytes", maxBytes)
 	}
-	if err := hashing.Check(raw); err != nil {
-		return Evidence{}, invalid("evidence", "%v", err)
-	}
-
 	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return Evidence{}, invalid("evidence", "does not decode")
+	if err := hashing.UnmarshalKnown(raw, &tree); err != nil {
+		return Evidence{}, invalid("evidence", "%v", err)
 	}
 	if err := evidenceShape().check(tree, "evidence"); err != nil {
 		return Evidence{}, err

@@ -41,7 +41,7 @@ var rooms = map[string][]string{
 
 	"relay/nip01":       {},
 	"relay":             {"hashing", "relay/nip01", "internal/publicnet"},
-	"relay/bunker":      {"relay", "relay/nip01"},
+	"relay/bunker":      {"hashing", "relay", "relay/nip01"},
 	"relay/server":      {"hashing", "relay/nip01", "internal/sqlite"},
 	"relay/conformance": {"relay/nip01"},
 
@@ -62,7 +62,7 @@ var rooms = map[string][]string{
 	"agentruntime/routing":                {"agentruntime/pipeline"},
 	"agentruntime/organism":               {"agentruntime/message", "agentruntime/model/chat", "agentruntime/pipeline", "agentruntime/routing", "agentruntime/thinker", "agentruntime/wire", "hashing", "internal/yamlfile"},
 	"agentruntime/message":                {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
-	"agentruntime/curator":                {"hashing", "agentruntime/pipeline"},
+	"agentruntime/curator":                {"agentruntime/pipeline", "agentruntime/wire", "hashing"},
 	"agentruntime/model/chat":             {"hashing"},
 	"agentruntime/model":                  {"hashing", "agentruntime/model/chat", "agentruntime/redact"},
 	"agentruntime/model/scripted":         {"agentruntime/model/chat"},
@@ -123,7 +123,7 @@ var rooms = map[string][]string{
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate":        {"hashing", "schemas"},
-	"buyer/internal/discover": {"domain", "market/kinds", "receipts", "schemas"},
+	"buyer/internal/discover": {"domain", "hashing", "market/kinds", "receipts", "schemas"},
 	"buyer/internal/text":     {},
 	// Several providers for one job: on the buyer's public API.
 	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
@@ -139,7 +139,7 @@ var rooms = map[string][]string{
 	"internal/yamlfile":    {},
 	"internal/sqlite":      {},
 	"internal/publicnet":   {},
-	"internal/nip05":       {"payments"},
+	"internal/nip05":       {"hashing", "payments"},
 	// Is told what happens to a provider's jobs.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "receipts", "relay"},
 	// Each area of the store knows those it builds on; the store implements the stores

@@ -12,7 +12,6 @@ package nip05
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -163,7 +163,7 @@ func (v *Verifier) Verify(ctx context.Context, c Claim) error {
 		return fmt.Errorf("%w answers %d to %s", ErrUnanswered, res.StatusCode, u.String())
 	case len(doc) > maxAnswer:
 		return fmt.Errorf("%w answers with more than %d bytes", ErrUnanswered, maxAnswer)
-	case json.Unmarshal(doc, &answer) != nil:
+	case hashing.UnmarshalKnown(doc, &answer) != nil:
 		return fmt.Errorf("%w does not answer in JSON of NIP-05", ErrUnanswered)
 	case answer.Names[local] != c.Key:
 		return fmt.Errorf("%w: %s does not say that %q is %s", ErrOtherKey, u.String(), local, c.Key)

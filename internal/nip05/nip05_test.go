@@ -67,6 +67,7 @@ func TestVerify(t *testing.T) {
 		{"no names", "bob@example.com", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) }, ErrOtherKey},
 		{"no JSON", "bob@example.com", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `<html>`) }, ErrUnanswered},
 		{"a key that is a list", "bob@example.com", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"names":{"bob":[%q]}}`, key) }, ErrUnanswered},
+		{"a name twice", "bob@example.com", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, `{"names":{"bob":"","bob":%q}}`, key) }, ErrUnanswered},
 		{"not found, though it says so", "bob@example.com", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 			says(key)(w, r)

@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
-
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -75,14 +73,11 @@ func (m *mint) ask(ctx context.Context, method, path string, question, answer an
 		return fmt.Errorf("%w: the mint answers %s with status %d", payments.ErrWalletUnavailable, path, res.StatusCode)
 	}
 
-	if err := hashing.Check(doc); err != nil {
-		return fmt.Errorf("%w: %s, status %d: %w", ErrMint, path, res.StatusCode, err)
-	}
 	if res.StatusCode != http.StatusOK {
 		return refusal(path, res.StatusCode, doc)
 	}
-	if err := jsonv2.Unmarshal(doc, answer); err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrMint, path, hashing.Mismatch(err))
+	if err := hashing.UnmarshalKnown(doc, answer); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrMint, path, err)
 	}
 
 	return nil
@@ -95,7 +90,7 @@ func refusal(path string, status int, doc []byte) error {
 		Detail any `json:"detail"`
 		Code   int `json:"code"`
 	}
-	if err := jsonv2.Unmarshal(doc, &e); err != nil || e.Detail == nil || status < 400 {
+	if err := hashing.UnmarshalKnown(doc, &e); err != nil || e.Detail == nil || status < 400 {
 		return fmt.Errorf("%w: %s: status %d", ErrMint, path, status)
 	}
 	return &MintError{Path: path, Status: status, Code: e.Code, Detail: printable(fmt.Sprint(e.Detail))}

@@ -130,6 +130,7 @@ func TestServicesThatAreNotBelieved(t *testing.T) {
 		"refuses":              {service{first: `{"status":"ERROR","reason":"gone\nfor good"}`}, ErrService, "refuses: gone for good"},
 		"refuses the amount":   {service{second: `{"status":"ERROR","reason":"too busy"}`}, ErrService, "too busy"},
 		"no pay request":       {service{tag: "withdrawRequest"}, ErrService, "no pay request"},
+		"a callback twice":     {service{first: `{"tag":"payRequest","callback":"https://example.com/","callback":"https://other.example/","minSendable":1,"maxSendable":21001}`}, ErrService, "does not answer in JSON"},
 		"less than it takes":   {service{first: `{"tag":"payRequest","callback":"https://example.com/","minSendable":21001,"maxSendable":30000}`}, ErrAmount, "it takes 21001 to 30000"},
 		"more than it takes":   {service{first: `{"tag":"payRequest","callback":"https://example.com/","minSendable":1,"maxSendable":20999}`}, ErrAmount, "it takes 1 to 20999"},
 		"plain http":           {service{callback: "http://example.com/cb"}, ErrService, "https callback"},

@@ -232,7 +232,7 @@ func TestParseSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
-		"{", "{}", strings.Replace(good, "nsec1", "nsec1x", 1), strings.Replace(good, "bunker", "bonker", 1),
+		"{", "{}", strings.Replace(good, "nsec1", "nsec1x", 1), strings.Replace(good, "bunker", "bonker", 1), strings.Replace(good, "bunker", "Bunker", 1),
 		strings.Replace(good, `["wss://a"]`, `[]`, 1), strings.Replace(good, k.PublicKey(), "me", 1),
 	} {
 		if _, err := ParseSession(bad); !errors.Is(err, ErrSession) || strings.Contains(err.Error(), "nsec1") {

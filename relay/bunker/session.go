@@ -9,6 +9,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -70,9 +71,7 @@ func IsSession(text string) bool { return strings.HasPrefix(text, "{") }
 // ParseSession parses the output of Text. Errors wrap ErrSession and quote nothing.
 func ParseSession(text string) (Session, error) {
 	var f sessionFile
-	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&f); err != nil {
+	if err := hashing.Unmarshal([]byte(text), &f); err != nil {
 		return Session{}, fmt.Errorf("%w: it does not parse", ErrSession)
 	}
 

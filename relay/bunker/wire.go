@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/hashing"
 )
 
 // Bounds in bytes of a quoted text of the signer, and of the longest text for
@@ -37,7 +39,7 @@ func (a answer) isPage() bool { return a.Result == "auth_url" }
 
 func parseAnswer(text string) (answer, error) {
 	var a answer
-	if err := json.Unmarshal([]byte(text), &a); err != nil || a.ID == "" {
+	if err := hashing.UnmarshalKnown([]byte(text), &a); err != nil || a.ID == "" {
 		return answer{}, fmt.Errorf("%w: it is not a response of NIP-46", ErrAnswer)
 	}
 	return a, nil
@@ -88,7 +90,7 @@ func signature(text string, want *nostr.Event) (string, error) {
 		PubKey string `json:"pubkey"`
 		Sig    string `json:"sig"`
 	}
-	if err := json.Unmarshal([]byte(text), &got); err != nil || len(got.Sig) != 128 {
+	if err := hashing.UnmarshalKnown([]byte(text), &got); err != nil || len(got.Sig) != 128 {
 		return "", fmt.Errorf("%w: not a signed event", ErrAnswer)
 	}
 

@@ -122,6 +122,7 @@ func TestSchemas(t *testing.T) {
 		{`{"$id":7}`, ``, ``, ``},
 		{`{` + draft7 + `"dependencies":7}`, ``, ``, ``},
 		{`[]`, ``, ``, ``},
+		{`{"type":"object","type":"string"}`, ``, ``, ``},
 		{`null`, ``, ``, ``},
 		{`true`, ``, ``, ``},
 		{``, ``, ``, ``},

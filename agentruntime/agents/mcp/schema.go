@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/lightwork-market/lightwork/agentruntime/toolschema"
+	"github.com/lightwork-market/lightwork/agentruntime/wire"
 )
 
 // Keywords of a schema whose values contain schemas.
@@ -81,10 +82,12 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 
 // decodeSchema keeps numbers as written.
 func decodeSchema(doc json.RawMessage) (map[string]any, error) {
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	dec.UseNumber()
-	var root map[string]any
-	if err := dec.Decode(&root); err != nil || root == nil {
+	value, err := wire.ParseValue(doc, wire.MaxSchemaDepth)
+	if err != nil {
+		return nil, err
+	}
+	root, ok := value.(map[string]any)
+	if !ok {
 		return nil, errors.New("not an object")
 	}
 	return root, nil

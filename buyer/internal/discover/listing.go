@@ -5,7 +5,6 @@ package discover
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -221,7 +221,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	if err != nil {
 		return Listing{}, false
 	}
-	if named == "" || json.Unmarshal([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
+	if named == "" || hashing.UnmarshalKnown([]byte(ev.Content), &a) != nil || len(a.Capabilities.SupportedJobs) == 0 {
 		return plainListing(ev, npub), true
 	}
 	if a.Pricing.SandboxMin < 0 || !a.isBounded() {

@@ -12,6 +12,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/job"
 )
 
@@ -115,7 +116,7 @@ func (p *Publisher) DecryptRequest(ctx context.Context, ev nostr.Event) (nostr.E
 		return ev, job.Refuse(job.CodeUnsupportedEncryption, "encrypt the tags to this key, by NIP-44 or NIP-04")
 	}
 	var inside nostr.Tags
-	if json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
+	if hashing.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
 		return ev, job.Refuse(job.CodeInvalidInput, fmt.Sprintf("what is encrypted is no list of at most %d tags", hiddenTags))
 	}
 	view := ev
