@@ -55,7 +55,7 @@ ENV_AGENT_ID = "OPENSENTIENCE_AGENT_ID"
 
 MAX_FRAME_BYTES = 4 << 20  # payload bytes, the header not counted (OS-2.2.1)
 MAX_INFLIGHT = 256  # calls (OS-2.2.5)
-MAX_STREAM_BYTES = 16 << 20  # of one call
+MAX_STREAM_BYTES = 16 << 20  # for each call
 
 _VERSION = 1
 _WHERE = "agent.runtime"
@@ -63,8 +63,8 @@ _MAX_ID_BYTES = 256
 _MAX_TYPE_BYTES = 100
 _MAX_MESSAGE_BYTES = 2 << 10
 _MAX_CHUNK_BYTES = 64 << 10  # text of one stream chunk
-_CHUNK_OVERHEAD = 16  # bytes that a chunk counts besides its text
-_ENVELOPE_RESERVE = 16 << 10  # room in a frame for all but the output
+_CHUNK_OVERHEAD = 16  # added for each chunk
+_ENVELOPE_RESERVE = 16 << 10  # room in a frame besides the output
 _MAX_VALUE_DEPTH = 64
 _MAX_SCHEMA_DEPTH = 32
 _MAX_SCHEMA_BYTES = 64 << 10
@@ -74,8 +74,8 @@ _REPLAY_ENTRIES = 1024
 _REPLAY_BYTES = 16 << 20
 _URGENT_BYTES = 64 << 20
 _HANDSHAKE_SECONDS = 10.0
-_WRITE_SECONDS = 10  # a node that reads nothing for so long is gone
-_STOP_SECONDS = 1.0  # how long the end waits for handlers
+_WRITE_SECONDS = 10  # a node that reads nothing for this long counts as disconnected
+_STOP_SECONDS = 1.0  # how long to wait for handlers at the end
 _DAY_SECONDS = 24 * 60 * 60.0
 
 _CHANNELS = ("stdout", "stderr", "log", "status")
@@ -87,7 +87,7 @@ _RFC3339 = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
     r"(?:\.[0-9]+)?(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
-# Walks over the escapes of a JSON text; group 1 is half of a surrogate pair.
+# Matches the escapes of a JSON text; group 1 is an unpaired surrogate.
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)")
 
 Json = Dict[str, Any]
@@ -97,7 +97,7 @@ Json = Dict[str, Any]
 
 
 class AgentError(Exception):
-    """Base of what ends Agent.serve other than by request."""
+    """Base class of the errors that end Agent.serve."""
 
 
 class Unauthorized(AgentError):
@@ -105,40 +105,40 @@ class Unauthorized(AgentError):
 
 
 class ProtocolError(AgentError):
-    """The node sent what cannot be read; the connection is closed."""
+    """The node sent invalid data; the connection is closed."""
 
 
 class Disconnected(AgentError):
-    """The node went away without a goodbye."""
+    """The node closed the connection without a goodbye."""
 
 
 class Goodbye(NamedTuple):
     """The node's announcement that it ends the session."""
 
     reason: str
-    retry_after_ms: int  # 0 if the node gave none: a later process is not to come before
+    retry_after_ms: int  # minimum wait before the next start, 0 if the node gave none
 
 
 class SchemaError(ValueError):
-    """A tool's schema is malformed."""
+    """The schema of a tool is malformed."""
 
 
 class StreamLimit(Exception):
-    """The call has streamed all it may, or a chunk does not fit in a frame."""
+    """The call has reached its stream limit, or a chunk does not fit in a frame."""
 
 
 class StreamEnded(Exception):
-    """A chunk came after done() or after the handler returned."""
+    """A chunk was sent after done() or after the handler returned."""
 
 
 class Canceled(Exception):
-    """The call was canceled or took too long. Handlers may raise it and need not catch it."""
+    """The call was canceled or took too long. Handlers may let it pass through."""
 
 
 class ToolError(Exception):
-    """A failure that the caller shall see: code, message and details go on the
-    wire, so they must hold no secret. The code is dotted lower case, such as
-    "tool.failed" where none fits better; anything else is a ValueError.
+    """A failure that is shown to the caller: code, message and details are sent, so
+    they must not contain secrets. The code is dotted lower case, such as
+    "tool.failed" if no other fits; any other form is a ValueError.
     """
 
     def __init__(self, code: str, message: str, retryable: bool = False, details: Optional[Json] = None) -> None:
@@ -160,7 +160,7 @@ class ToolError(Exception):
 
 
 class _Refused(Exception):
-    """A message that breaks the protocol, with what an answer needs of it."""
+    """A message that violates the protocol, with the fields needed to answer it."""
 
     def __init__(self, code: str, at: str, reason: str) -> None:
         super().__init__(code, at, reason)
@@ -173,7 +173,7 @@ class _Refused(Exception):
 
 
 def _valid_text(text: str) -> str:
-    """Replaces lone surrogates, which UTF-8 cannot hold, by U+FFFD."""
+    """Replaces lone surrogates, which UTF-8 cannot represent, by U+FFFD."""
     try:
         text.encode("utf-8")
         return text
@@ -182,7 +182,7 @@ def _valid_text(text: str) -> str:
 
 
 def _cut(data: bytes, limit: int) -> bytes:
-    """The longest prefix of at most limit bytes that ends between characters."""
+    """Returns the longest prefix of at most limit bytes that splits no character."""
     if len(data) <= limit:
         return data
     while data[limit] & 0xC0 == 0x80:
@@ -191,19 +191,21 @@ def _cut(data: bytes, limit: int) -> bytes:
 
 
 def _safe_text(text: str) -> str:
-    """Makes text fit for an error message: no control characters, bounded."""
+    """Makes text fit for an error message: bounded and without control characters."""
     text = text.replace("\n", " ").replace("\t", " ")
     text = "".join(c for c in _valid_text(text) if unicodedata.category(c) != "Cc")
     return _cut(text.encode("utf-8"), _MAX_MESSAGE_BYTES).decode("utf-8")
 
 
 def _dumps(value: Any) -> bytes:
-    """Compact JSON; TypeError, ValueError or RecursionError where there is none."""
+    """Returns compact JSON; TypeError, ValueError or RecursionError if that is
+    impossible.
+    """
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 
 class _BadNumber:
-    """Stands for a number that is too long or too large to be used."""
+    """Stands for a number that is too long or too large to use."""
 
 
 def _parse(text: str) -> Tuple[Any, str]:
@@ -248,9 +250,9 @@ def _now() -> str:
 
 
 def _read_frame(stream: BinaryIO, limit: int) -> str:
-    """The text of the next frame. Disconnected at the end of the stream;
-    ProtocolError for what cannot be resumed from. The body of a frame over
-    the limit is not read (OS-2.2.8), and a length alone allocates nothing.
+    """Returns the text of the next frame. Raises Disconnected at the end of the stream,
+    and ProtocolError if the stream cannot be continued. The body of a frame over the
+    limit is not read (OS-2.2.8), and a header alone allocates nothing.
     """
     (size,) = struct.unpack(">I", _read_exactly(stream, 4))
     if size == 0:
@@ -294,7 +296,7 @@ class _Message:
 
 def _encode(kind: str, payload: bytes, limit: int, request: Optional[_Message] = None,
             reply: bool = True, error: Optional[Json] = None) -> bytes:
-    """One frame. What is about a request repeats its ids (OS-3.1.7)."""
+    """Returns one frame. Messages about a request repeat its ids (OS-3.1.7)."""
     head: Json = {"v": _VERSION, "type": kind, "id": str(uuid.uuid4()), "ts": _now()}
     if request is not None:
         if reply and request.id:
@@ -327,7 +329,7 @@ def _decode(text: str) -> _Message:
 
 
 def _short(value: Any) -> str:
-    """An id if it may be repeated in an answer."""
+    """Returns an id if it may be repeated in an answer."""
     if not isinstance(value, str) or len(_valid_text(value).encode("utf-8")) > _MAX_ID_BYTES:
         return ""
     return _valid_text(value)
@@ -360,7 +362,7 @@ def _envelope(doc: Json) -> _Message:
     check = _PAYLOADS.get(kind)
     if check is None:
         raise _Refused("protocol.unknown_type", "type", "unknown message type")
-    # A refusal has nothing but its error, so its payload has no duties.
+    # A refusal has only an error, so its payload is not checked.
     if message.error is None:
         check(message.payload)
     _rfc3339(doc["ts"])
@@ -377,8 +379,8 @@ def _rfc3339(ts: str) -> None:
         _refuse("ts", "must be an RFC 3339 time")
 
 
-# The following read a member that may be missing; null counts as missing, as
-# many languages write it so.
+# These functions read an optional member; null counts as missing, because many
+# languages write missing members as null.
 
 
 def _string(doc: Json, name: str, at: str) -> str:
@@ -400,7 +402,7 @@ def _id(doc: Json, name: str, at: str, required: bool = False) -> str:
 
 
 def _integer(doc: Json, name: str, at: str, least: int = 0) -> int:
-    """A whole number from least on; 0 if it is missing and 0 is allowed."""
+    """Returns an integer of at least least; 0 if it is missing and 0 is allowed."""
     value = doc.get(name)
     if value is None:
         value = 0
@@ -513,7 +515,7 @@ def _check_cancel(p: Json) -> None:
 
 
 def _check_nothing(p: Json) -> None:
-    """The payload has no member that is looked at."""
+    """No member of the payload is used."""
 
 
 _PAYLOADS: Dict[str, Callable[[Json], None]] = {
@@ -559,7 +561,7 @@ _BOUNDS: Tuple[Tuple[str, Any, Callable[[Any, Any], Any]], ...] = (
 
 
 class _Invalid(Exception):
-    """Where a value breaks its schema, without a part of the value."""
+    """Says where a value violates its schema, without quoting the value."""
 
 
 def _is_number(value: Any) -> bool:
@@ -567,7 +569,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """JSON equality: 1 is 1.0, but true is not 1."""
+    """JSON equality: 1 equals 1.0, but true does not equal 1."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_equal(a[k], b[k]) for k in a)
     if isinstance(a, list) and isinstance(b, list):
@@ -614,7 +616,7 @@ class _Schema:
         for name in ("anyOf", "oneOf", "allOf"):
             if name in self.doc:
                 self.branches[name] = [_Schema(sub, depth - 1) for sub in self.doc[name]]
-        # Whether a value that passes here passes for certain.
+        # True if a value that passes these checks is certainly valid.
         below = [*self.inner.values(), *self.properties.values(), *(s for b in self.branches.values() for s in b)]
         self.complete: bool = not (self.doc.keys() - _ANNOTATIONS - _ASSERTIONS) and all(s.complete for s in below)
         self._compile_pattern()
@@ -643,14 +645,14 @@ class _Schema:
         if pattern is None:
             return
         try:
-            # The node reads another dialect. What differs is left to it.
+            # The node supports another regexp dialect, so leave differences to it.
             self.pattern = None if "[[:" in pattern else re.compile(pattern, re.ASCII)
         except (re.error, RecursionError, OverflowError):
             pass
         self.complete = self.complete and self.pattern is not None
 
     def check(self, value: Any, path: str = "") -> None:
-        """Raises _Invalid at the first place that breaks the schema."""
+        """Raises _Invalid at the first violation."""
         if self.never:
             self._fail(path, "not allowed")
         if self.types and not any(_TYPES[t](value) for t in self.types):
@@ -679,7 +681,7 @@ class _Schema:
             self._fail(path, "missing " + ", ".join(missing))
         rest = self.inner.get("additionalProperties")
         if "patternProperties" in self.doc:
-            rest = None  # which members are additional is not known here
+            rest = None  # the additional members are unknown here
         for name, item in value.items():
             sub = self.properties.get(name, rest)
             if sub is not None and sub.never:
@@ -720,17 +722,17 @@ class _Cancellation(threading.Event):
         self._explicit = False
 
     def remaining(self) -> Optional[float]:
-        """Seconds to the deadline, None without one."""
+        """Returns the seconds to the deadline, None without one."""
         return None if self._deadline == math.inf else max(0.0, self._deadline - time.monotonic())
 
     def cause(self) -> str:
-        """Why it is set: "canceled", "timeout", or "" if it is not."""
+        """Returns why the event is set: "canceled", "timeout", or "" if it is not."""
         if self._explicit:
             return "canceled"
         return "timeout" if self.remaining() == 0 else ""
 
     def set(self) -> None:
-        if not self.cause():  # the first cause stays
+        if not self.cause():  # keep the first cause
             self._explicit = True
         super().set()
 
@@ -800,7 +802,7 @@ class Call:
         self._message = message
         self._tool = tool
         self._started = _now()
-        self._lock = threading.Lock()  # orders chunks; holds back the result until they are queued
+        self._lock = threading.Lock()  # orders chunks, and delays the result until they are queued
         self._seq = 0
         self._streamed = 0
         self._ended = False
@@ -821,7 +823,7 @@ class Call:
                 return
 
     def partial(self, obj: Json) -> None:
-        """Sends an object as a partial result. Raises as stream does."""
+        """Sends an object as a partial result. Raises the same errors as stream."""
         if not isinstance(obj, dict):
             raise TypeError("a partial result is an object")
         doc = _dumps(obj)
@@ -830,15 +832,15 @@ class Call:
         self._chunk(len(doc), {"channel": "partial_result", "data": {"json": obj}})
 
     def done(self) -> None:
-        """Says that no chunk follows; the result still does."""
+        """Announces that no more chunks follow; the result is still sent."""
         self._chunk(0, {"channel": "status", "data": {"text": ""}, "done": True})
 
     def _chunk(self, size: int, p: Json) -> None:
         with self._lock:
             if self._ended:
                 raise StreamEnded("the stream of the call has ended")
-            # Small chunks count as more than they hold, so that their number
-            # is bounded, too. The end may always be told.
+            # Small chunks count as larger than they are, which bounds their number too.
+            # The end may always be sent.
             total = self._streamed + size + _CHUNK_OVERHEAD
             if total > self._session.agent.max_stream_bytes and not p.get("done"):
                 raise StreamLimit("the call has streamed all it may")
@@ -847,14 +849,14 @@ class Call:
             self._session.outbox.send(frame, self._cancellation)
             self._streamed, self._seq, self._ended = total, self._seq + 1, bool(p.get("done"))
 
-    # The rest is for the session.
+    # The following methods are for the session.
 
     def _end_stream(self) -> None:
         with self._lock:
             self._ended = True
 
     def _execute(self) -> _Result:
-        """Validates the input, runs the handler and shapes what it returns."""
+        """Validates the input, runs the handler and shapes its result."""
         assert self._tool is not None
         try:
             _check_value(self.input)
@@ -883,13 +885,13 @@ class Call:
             return self._failed("tool.internal", "the tool broke down")
         if len(output) > self._session.max_output:
             return self._too_large()
-        # The keys 1 and "1" of a dict, for example, become one name twice.
+        # The keys 1 and "1" of a dict, for example, become the same name.
         if output[:1] != b"{" or value is not None and _parse(output.decode("utf-8"))[1]:
             return self._failed("tool.invalid_output", "the tool's output is not an object")
         return _Result("succeeded", output, None, self._started, _now())
 
     def _gave_up(self) -> _Result:
-        """The result of a handler that stopped because of its cancellation."""
+        """Returns the result of a handler that ended because of its cancellation."""
         if self._cancellation.cause() == "timeout":
             return self._failed("tool.timeout", "the call took too long", retryable=True)
         result = self._failed("tool.canceled", "the call was canceled")
@@ -916,25 +918,25 @@ class Call:
 class _Replay:
     input: bytes  # SHA-256 of its JSON
     finished: bool = False
-    result: Optional[_Result] = None  # None once finished: not kept
+    result: Optional[_Result] = None  # None once it is finished and not stored
 
 
 class _Replays:
-    """Gives a call with a known idempotency key the outcome of the first one
-    instead of running it again (OS-4.3.1.6), for as long as the session lives.
-    Outcomes that a retry should change are not kept: retryable failures and
-    cancellations.
+    """Gives a call with a known idempotency key the outcome of the first call instead
+    of running it again (OS-4.3.1.6), as long as the session lives. Outcomes that a
+    retry should change are not stored: retryable failures and cancellations.
     """
 
     def __init__(self) -> None:
-        self.changed = threading.Condition()  # guards all below
+        self.changed = threading.Condition()  # guards the fields below
         self._entries: Dict[str, _Replay] = {}
-        self._order: Deque[str] = deque()  # kept entries, oldest first
+        self._order: Deque[str] = deque()  # stored entries, oldest first
         self._bytes = 0
 
     def do(self, call: Call, execute: Callable[[], _Result]) -> _Result:
-        """Runs execute, or waits for and repeats the outcome of the call that
-        had the same tool and key before; Canceled if this one is meanwhile.
+        """Runs execute, or waits for the outcome of the earlier call with the same tool
+        and key and repeats it; raises Canceled if this call is canceled while
+        waiting.
         """
         if not call.idempotency_key:
             return execute()
@@ -974,16 +976,16 @@ class _Replays:
 
 
 class _Outbox:
-    """Writes frames to the connection from a thread of its own, so that nobody
-    blocks on a node that does not read unless he wants to. There is a queue
-    for those who wait (send) and one for those who must not (try_send), which
-    goes first: a long stream delays no heartbeat.
+    """Writes frames to the connection from a separate thread, so that a node that does
+    not read blocks only callers that want to wait. There is a queue for those (send)
+    and one for those that must not wait (try_send), which goes first: a long stream
+    delays no heartbeat.
     """
 
     def __init__(self, conn: socket.socket, depth: int) -> None:
         self._conn = conn
         self._depth = depth
-        self.changed = threading.Condition()  # guards all below
+        self.changed = threading.Condition()  # guards the fields below
         self._urgent: Deque[bytes] = deque()
         self._urgent_bytes = 0
         self._queue: Deque[bytes] = deque()
@@ -992,10 +994,10 @@ class _Outbox:
         self._thread.start()
 
     def try_send(self, frame: bytes) -> bool:
-        """False if the node reads too slowly for what it is sent."""
+        """Returns False if the node reads too slowly."""
         with self.changed:
             if self._closed:
-                return True  # the reader finds out
+                return True  # the reader will notice
             if len(self._urgent) >= self._depth or self._urgent_bytes + len(frame) > _URGENT_BYTES:
                 return False
             self._urgent.append(frame)
@@ -1018,7 +1020,7 @@ class _Outbox:
             self.changed.notify_all()
 
     def close(self) -> None:
-        """Refuses further frames, writes what is queued, and ends the connection."""
+        """Refuses further frames, writes the queued ones, and ends the connection."""
         with self.changed:
             self._closed = True
             self.changed.notify_all()
@@ -1045,7 +1047,7 @@ class _Outbox:
             _shut(self._conn)
 
     def _take(self) -> bytes:
-        """The frames of one write: many small ones cost one system call."""
+        """Returns the frames of one write: many small ones cost one system call."""
         batch = bytearray()
         while (self._urgent or self._queue) and len(batch) < _MAX_CHUNK_BYTES:
             if self._urgent:
@@ -1058,11 +1060,11 @@ class _Outbox:
 
 
 def _shut(conn: socket.socket) -> None:
-    """Wakes whoever reads or writes the connection."""
+    """Wakes the threads that read or write the connection."""
     try:
         conn.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # it was closed before
+        pass  # it was already closed
 
 
 class _Session:
@@ -1080,12 +1082,12 @@ class _Session:
         self.started = time.monotonic()
         self.replays: _Replays = _Replays()
         self.over = threading.Event()  # ends the heartbeats
-        self.lock = threading.Lock()  # guards the three below
+        self.lock = threading.Lock()  # guards the three fields below
         self.calls: Dict[str, Call] = {}
         self.handlers: List[threading.Thread] = []
         self.stopping = False
-        # Accepts signals from the reader and from a signal handler, for which
-        # a SimpleQueue is safe. None means: end, as asked for.
+        # Receives signals from the reader and from a signal handler, for which
+        # SimpleQueue is safe. None means to end as requested.
         self.events: queue.SimpleQueue[Optional[BaseException]] = queue.SimpleQueue()
         self.outbox: _Outbox = _Outbox(conn, 2 * agent.max_inflight)
 
@@ -1111,7 +1113,7 @@ class _Session:
         self.limit = min(agent.max_frame_bytes, welcome["max_frame_bytes"])
         room = max(self.limit - _ENVELOPE_RESERVE, self.limit // 2)
         self.max_output = min(agent.max_output_bytes or room, room)
-        # A character may take six bytes as JSON.
+        # A character may need six bytes as JSON.
         self.max_chunk = min(_MAX_CHUNK_BYTES, max(4, room // 8))
         tools = [dict(t.declared, tool_id=agent.id + "/" + t.name) for t in agent.tools.values()]
         self.outbox.send(self.encode("agent.tools.register", _dumps({"tools": tools, "replace": True})))
@@ -1120,7 +1122,7 @@ class _Session:
                             _safe_text(item["error"].get("message") or ""))
 
     def _answer(self, kind: str, refusal: Callable[[str], AgentError]) -> Json:
-        """The payload of the next message, which must be of this kind."""
+        """Returns the payload of the next message, which must be of this kind."""
         try:
             message = _decode(_read_frame(self.stream, self.limit))
         except _Refused as e:
@@ -1132,8 +1134,8 @@ class _Session:
         return message.payload
 
     def serve(self) -> Optional[Goodbye]:
-        """Runs calls until an event. Every running call is canceled before it
-        returns; it waits a second for their handlers.
+        """Runs calls until an event. Before it returns it cancels every running call
+        and waits a second for their handlers.
         """
         threads = [threading.Thread(target=target, name=name, daemon=True) for target, name in (
             (self._read_loop, "lightwork-reader"), (self._heartbeats, "lightwork-heartbeat"))]
@@ -1141,7 +1143,7 @@ class _Session:
             thread.start()
         try:
             reason = self.events.get()
-            # The connection stays open so that results still go out.
+            # The connection stays open, so that results can still be sent.
             self._stop_handlers()
         finally:
             self.over.set()
@@ -1167,8 +1169,8 @@ class _Session:
         for thread in handlers:
             thread.join(max(0.0, end - time.monotonic()))
         if any(thread.is_alive() for thread in handlers):
-            # They are daemon threads: one that ignores its cancellation does
-            # not keep the process.
+            # They are daemon threads: one that ignores its cancellation does not keep
+            # the process alive.
             self.agent.log.warning("handlers are still running at the end of the session")
 
     def _cancel(self, call: Call) -> None:
@@ -1190,11 +1192,11 @@ class _Session:
                     self.events.put(Goodbye(p["reason"], p.get("retry_after_ms") or 0))
                     return
                 self._dispatch(message)
-        except BaseException as e:  # ends the session whatever it is
+        except BaseException as e:  # any error ends the session
             self.events.put(e)
 
     def _dispatch(self, message: _Message) -> None:
-        """Never blocks: the reader must go on reading whatever the node does."""
+        """Never blocks, because the reader must keep reading."""
         if message.type == "core.error" or message.error is not None:
             code = message.error["code"] if message.error else "no error given"
             self.agent.log.warning("the node refused a message: %s", code)
@@ -1207,7 +1209,7 @@ class _Session:
 
     def _answer_refused(self, refused: _Refused) -> None:
         self.agent.log.warning("message refused: %s: %s", refused.code, refused.at)
-        # Only a message of a logical request is answered (OS-6.2.2, OS-6.2.3).
+        # Answer only messages of a logical request (OS-6.2.2, OS-6.2.3).
         if refused.id and refused.request_id:
             reason = "%s: %s" % (refused.at, refused.reason) if refused.at else refused.reason
             about = _Message("", refused.id, {}, request_id=refused.request_id)
@@ -1215,8 +1217,8 @@ class _Session:
             self._reply(self.encode("agent.error", b"{}", about, error=error))
 
     def _reply(self, frame: bytes) -> None:
-        """Queues an answer of the reader. A node that lets the queue fill up
-        while it goes on asking is cut off.
+        """Queues an answer of the reader. A node that keeps sending requests while it
+        does not read the answers is disconnected.
         """
         if not self.outbox.try_send(frame):
             self.agent.log.error("the node does not read; closing")
@@ -1236,11 +1238,11 @@ class _Session:
                     thread.start()
                     self.handlers = [t for t in self.handlers if t.is_alive()] + [thread]
                     return
-                except RuntimeError:  # the system has no thread left
+                except RuntimeError:  # the system cannot start another thread
                     del self.calls[call.id]
                     full = True
         if duplicate:
-            # A result would end the running call of this id.
+            # A result would end the running call with this id.
             error = {"code": "protocol.duplicate_call", "message": "a call with this id is running", "where": _WHERE}
             self._reply(self.encode("agent.error", b"{}", message, error=error))
         elif full:
@@ -1257,7 +1259,7 @@ class _Session:
         with self.lock:
             call = self.calls.get(call_id)
         about = message
-        if call is not None:  # the ids are those of the call, the reply is to the cancel
+        if call is not None:  # the ids are those of the call, reply_to is that of the cancel
             m = call._message
             about = _Message("", message.id, {}, m.request_id, m.correlation_id, m.causation_id)
         ack = _dumps({"call_id": call_id, "accepted": call is not None})
@@ -1266,7 +1268,7 @@ class _Session:
             self._cancel(call)
 
     def _run_call(self, call: Call) -> None:
-        """Runs a call to its one result."""
+        """Runs a call to its single result."""
         try:
             result = call._execute()
         except BaseException:
@@ -1280,7 +1282,7 @@ class _Session:
                 frame = self.encode("agent.tool.result", result.payload(call.id), call._message)
             except StreamLimit:
                 frame = self.encode("agent.tool.result", call._too_large().payload(call.id), call._message)
-            # Not with the cancellation: a canceled call has a result, too.
+            # Not when canceled: a canceled call has a result too.
             self.outbox.send(frame)
         except Disconnected:
             pass
@@ -1291,7 +1293,7 @@ class _Session:
                 inflight = len(self.calls)
             beat = _dumps({"session_id": self.id, "uptime_ms": int((time.monotonic() - self.started) * 1000),
                            "inflight_calls": inflight, "status": "ok"})
-            # A full queue means that a beat would come too late anyway.
+            # If the queue is full, a heartbeat would be too late anyway.
             self.outbox.try_send(self.encode("agent.heartbeat", beat))
             if self.over.wait(self.beat):
                 return
@@ -1359,8 +1361,8 @@ class Agent:
         return register
 
     def run(self) -> None:
-        """Serves as the whole of a program: what ends it other than by request
-        is one line on stderr and the exit status 1.
+        """Serves as the main function of a program: an error is printed as one line on
+        stderr and gives exit status 1.
         """
         try:
             self.serve()
@@ -1387,7 +1389,7 @@ class Agent:
             session.close()
 
     def _connect(self) -> _Session:
-        token, self._token = self._token, ""  # used up
+        token, self._token = self._token, ""  # can be used only once
         for value, variable in ((self._socket_path, ENV_SOCKET_PATH), (token, ENV_TOKEN)):
             if not value:
                 raise AgentError("not launched by a node: %s is not set" % variable)
@@ -1398,7 +1400,7 @@ class Agent:
             conn.settimeout(_HANDSHAKE_SECONDS)
             conn.connect(self._socket_path)
             conn.settimeout(None)
-            # Bounds writes only, which settimeout could not.
+            # Bounds only writes, which settimeout cannot.
             conn.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _WRITE_SECONDS, 0))
         except OSError as e:
             conn.close()

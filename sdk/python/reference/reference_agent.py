@@ -7,7 +7,7 @@ import sys
 import tempfile
 from typing import Any, Dict
 
-# The SDK is the file one folder up; an agent of its own carries a copy.
+# The SDK is the file one folder up; your own agent has a copy of it.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
 from lightwork_agent import Agent, Call, Canceled, ToolError  # noqa: E402
@@ -17,7 +17,7 @@ TAGS = ["reference"]
 
 
 def schema(properties: Dict[str, Any], *required: str) -> Dict[str, Any]:
-    """An object schema that allows nothing but the given properties."""
+    """Returns an object schema that allows only the given properties."""
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 

@@ -1,6 +1,6 @@
 /**
- * The reference agent: five small tools that show what an agent of the runtime
- * protocol does, and that tests of the runtime use.
+ * The reference agent: five small tools that show the features of the runtime
+ * protocol and serve the tests of the runtime.
  */
 
 import { randomUUID } from "node:crypto";
@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { Agent, ToolError, type Call } from "../src/lightwork-agent.js";
 
-/** An object schema that allows nothing but the given properties. */
+/** Returns an object schema that allows only the given properties. */
 function schema(properties: object, ...required: string[]): object {
   return { type: "object", properties, required, additionalProperties: false };
 }

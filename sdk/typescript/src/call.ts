@@ -1,4 +1,4 @@
-/** One call: what its handler sees of it, and how it is run to its one outcome. */
+/** One call: the handler's view of it, and its run to the single outcome. */
 
 import { AgentError, Code, cutBytes, safeText, ToolError, validCode, type WireError } from "./errors.js";
 import { isObject, stringify, type JSONObject } from "./json.js";
@@ -12,16 +12,16 @@ export type Channel = "stdout" | "stderr" | "log" | "status";
 
 const channels: readonly string[] = ["stdout", "stderr", "log", "status"];
 const maxChunkBytes = 64 << 10; // text of one chunk
-const chunkOverhead = 16; // bytes that a chunk counts besides its text
+const chunkOverhead = 16; // added for each chunk
 const maxTimeout = 24 * 60 * 60 * 1000;
 
-/** Does one call. What it returns must be an object; nothing means {}. */
+/** Handles a call. It must return an object; nothing means {}. */
 export type Handler = (call: Call) => Promise<object | void> | object | void;
 
 /** A tool that is ready for calls. */
 export interface BoundTool {
   name: string;
-  timeoutMs: number; // 0: none of its own
+  timeoutMs: number; // 0: none
   check: Check;
   handler: Handler;
 }
@@ -40,11 +40,11 @@ export class CallTimedOut extends Error {
   override readonly name = "CallTimedOut";
 }
 
-/** One call as its handler sees it. */
+/** One call as seen by its handler. */
 export class Call {
   readonly id: string;
   readonly tool: string; // name without the agent's id
-  readonly input: Record<string, any>; // has been checked against the tool's schema
+  readonly input: Record<string, any>; // already checked against the tool's schema
   readonly requestId: string | undefined;
   readonly correlationId: string | undefined;
   readonly causationId: string | undefined;
@@ -75,7 +75,7 @@ export class Call {
   }
 
   /**
-   * Sends text, in several chunks if it is long; await it: it waits while the
+   * Sends text, in several chunks if it is long. Await it: it waits while the
    * node does not read. Rejects with an AgentError "stream_limit" or
    * "stream_ended", or with the signal's reason.
    */
@@ -83,24 +83,24 @@ export class Call {
     return handled(this.#run.streamText(channel, text));
   }
 
-  /** Sends an object as a partial result. Rejects as stream does. */
+  /** Sends an object as a partial result. Rejects like stream. */
   partial(value: object): Promise<void> {
     return handled(this.#run.streamPartial(value));
   }
 
-  /** Announces that no further chunk follows; the result still does. */
+  /** Announces that no more chunks follow; the result is still sent. */
   done(): Promise<void> {
     return handled(this.#run.streamDone());
   }
 }
 
-/** A rejection that a handler does not await must not end the whole agent. */
+/** A rejection that a handler does not await must not end the agent. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
 }
 
-/** The other side of a Call: what the session does with it. */
+/** The session's side of a Call. */
 export class CallRun {
   readonly call: Call;
   readonly message: Message;
@@ -112,7 +112,7 @@ export class CallRun {
   readonly #startedAt = new Date().toISOString();
   #seq = 0;
   #streamed = 0; // bytes
-  #ended = false; // no further chunk
+  #ended = false; // no more chunks
 
   constructor(message: Message, tool: BoundTool, outbox: Outbox, limits: CallLimits) {
     this.message = message;
@@ -132,13 +132,13 @@ export class CallRun {
     this.#abort.abort(new CallCanceled("the call was canceled"));
   }
 
-  /** No chunk and no timeout after this. */
+  /** Prevents further chunks and the timeout. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
   }
 
-  /** Validates the input, runs the handler and shapes what it returns. Never rejects. */
+  /** Validates the input, runs the handler and shapes its result. Never rejects. */
   async execute(): Promise<Outcome> {
     try {
       const wrong = this.#tool.check(this.call.input);
@@ -172,8 +172,8 @@ export class CallRun {
   }
 
   /**
-   * Names why the handler gave up. An abort wins over the error that it caused
-   * in the handler. What an unknown error says goes to stderr only.
+   * Says why the handler failed. An abort takes precedence over the error that
+   * it caused in the handler. The text of an unknown error goes only to stderr.
    */
   failure(err: unknown): Outcome {
     const { aborted, reason } = this.call.signal;
@@ -187,7 +187,7 @@ export class CallRun {
       return this.failed(shown(err));
     }
     console.error(`tool ${this.call.tool}, call ${JSON.stringify(this.call.id)}:`, err);
-    // A bug, and not a failure that the handler saw coming.
+    // An unexpected error, and not a failure that the handler reports.
     if (!(err instanceof Error) || err instanceof RangeError || err instanceof ReferenceError) {
       return this.failed({ code: Code.internal, message: "the tool broke" });
     }
@@ -222,8 +222,8 @@ export class CallRun {
     if (this.#ended) {
       throw new AgentError("stream_ended", "a chunk came after done() or after the handler returned");
     }
-    // Small chunks count as more than they hold, so that their number is
-    // bounded, too. The end may always be told.
+    // Small chunks count as larger than they are, which bounds their number too. The
+    // end may always be sent.
     const total = this.#streamed + size + chunkOverhead;
     if (total > this.#limits.stream && !chunk.done) {
       throw new AgentError("stream_limit", `a call may stream ${this.#limits.stream} bytes`);
@@ -241,7 +241,7 @@ export class CallRun {
   }
 }
 
-/** What a ToolError says on the wire. */
+/** The wire form of a ToolError. */
 function shown(err: ToolError): WireError {
   const shown: WireError = {
     code: validCode(err.code) ? err.code : Code.failed,
@@ -256,7 +256,7 @@ function shown(err: ToolError): WireError {
       shown.details = JSON.parse(details) as JSONObject;
     }
   } catch {
-    // Details without a JSON form are left out: the error itself matters more.
+    // Leave out details without a JSON form: the error itself is more important.
   }
   return shown;
 }

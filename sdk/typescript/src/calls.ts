@@ -6,12 +6,12 @@ import type { Outbox } from "./outbox.js";
 import { ReplayCache, type Outcome } from "./replay.js";
 import { encode, encodeComplaint, type Message } from "./wire.js";
 
-/** How long stop waits for handlers to see their cancellation. Milliseconds. */
+/** How long stop waits for handlers to end after their cancellation, in milliseconds. */
 const stopGrace = 1000;
 
-/** Starts and cancels calls, and sees each to its one result. */
+/** Starts and cancels calls, and sees each to its single result. */
 export class CallTable {
-  limits: CallLimits = { output: 0, stream: 0 }; // set by the welcome
+  limits: CallLimits = { output: 0, stream: 0 }; // set by the welcome message
 
   readonly #tools: Map<string, BoundTool>; // by tool id
   readonly #maxInflight: number;
@@ -31,14 +31,14 @@ export class CallTable {
     return this.#runs.size;
   }
 
-  /** Begins a call or refuses it. */
+  /** Starts a call or refuses it. */
   start(m: Message): void {
     if (m.error) {
-      return; // an error asks for nothing, and its payload has not been checked
+      return; // an error needs no answer, and its payload was not checked
     }
     const id = m.payload["call_id"] as string;
     if (this.#runs.has(id)) {
-      // A result would end the running call of this id.
+      // A result would end the running call with this id.
       const error = { code: Code.duplicateCall, message: "a call with this id is running" };
       this.#outbox.trySend(encodeComplaint(m.id, m.echo, error));
       return;
@@ -93,7 +93,7 @@ export class CallTable {
     this.#outbox.trySend(encodeResult(m, outcome));
   }
 
-  /** Runs a call to its one result (OS-4.3.3.8). Never rejects. */
+  /** Runs a call to its single result (OS-4.3.3.8). Never rejects. */
   async #run(run: CallRun): Promise<void> {
     const outcome = await this.#outcome(run);
     run.end();
@@ -102,9 +102,9 @@ export class CallTable {
         await this.#outbox.send(encodeResult(run.message, run.tooLarge()));
       }
     } catch {
-      // The connection is gone, and with it the call.
+      // The connection has ended, and with it the call.
     }
-    // Not earlier: a node that does not read cannot have ever more results wait.
+    // Only now, so that a node that does not read cannot accumulate waiting results.
     this.#runs.delete(run.call.id);
   }
 
@@ -122,7 +122,7 @@ export class CallTable {
   }
 }
 
-/** Writes the result of the call that m asked for. */
+/** Writes the result of the call requested by m. */
 function encodeResult(m: Message, o: Outcome): string {
   const payload = {
     call_id: m.payload["call_id"],

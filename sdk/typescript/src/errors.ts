@@ -1,4 +1,4 @@
-/** Codes of the protocol's one error table, as far as an agent uses them. */
+/** Codes of the protocol's error table that an agent uses. */
 export const Code = {
   invalidMessage: "protocol.invalid_message",
   unknownType: "protocol.unknown_type",
@@ -20,7 +20,7 @@ const maxCodeBytes = 100;
 const maxMessageBytes = 2048;
 const codeForm = /^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$/;
 
-/** The standard error object (OS-3.3) as it goes on the wire. */
+/** The standard error object (OS-3.3) in its wire form. */
 export interface WireError {
   code: string;
   message: string;
@@ -30,9 +30,9 @@ export interface WireError {
 }
 
 /**
- * A failure that a handler wants the caller to see. Code and message go on the
- * wire, so they must hold no secret. The code is dotted lower case, for example
- * "shop.closed"; one of another form is sent as "tool.failed".
+ * A failure that is shown to the caller. Code and message are sent, so they
+ * must not contain secrets. The code is dotted lower case, for example
+ * "shop.closed"; other forms are sent as "tool.failed".
  */
 export class ToolError extends Error {
   override readonly name = "ToolError";
@@ -78,19 +78,19 @@ export class AgentError extends Error {
   }
 }
 
-/** Reports whether code may go on the wire. */
+/** Reports whether code may be sent. */
 export function validCode(code: unknown): code is string {
   return typeof code === "string" && code.length <= maxCodeBytes && codeForm.test(code);
 }
 
-/** Reports whether text is small enough for an error's message. */
+/** Reports whether text is short enough for an error's message. */
 export function fitsMessage(text: string): boolean {
   return Buffer.byteLength(text) <= maxMessageBytes;
 }
 
 /**
- * Makes text fit for an error message: well-formed, in one line, without
- * control characters, and at most as long as the node accepts.
+ * Makes text fit for an error message: well-formed, on one line, without
+ * control characters, and no longer than the node accepts.
  */
 export function safeText(text: string): string {
   const line = text
@@ -101,7 +101,10 @@ export function safeText(text: string): string {
   return cutBytes(line, maxMessageBytes);
 }
 
-/** The longest prefix of at most limit bytes of UTF-8 that splits no character. */
+/**
+ * Returns the longest prefix of at most limit bytes of UTF-8 that splits no
+ * character.
+ */
 export function cutBytes(text: string, limit: number): string {
   if (text.length * 3 <= limit) {
     return text;

@@ -1,4 +1,4 @@
-/** The strict reading of one object of a message. */
+/** Strict decoding of one object of a message. */
 
 import { Code } from "./errors.js";
 import { isObject, type JSONObject } from "./json.js";
@@ -12,7 +12,7 @@ export interface Echo {
   causation_id?: string;
 }
 
-/** Why a message was refused. Id and echo are what could be read of it. */
+/** Why a message was refused. Id and echo are the fields that could be read. */
 export class DecodeError extends Error {
   id: string | undefined;
   echo: Echo = {};
@@ -20,20 +20,20 @@ export class DecodeError extends Error {
   constructor(
     readonly code: string,
     readonly field: string,
-    reason: string, // holds no content of the message
+    reason: string, // quotes nothing of the message
   ) {
     super(field === "" ? reason : `${field}: ${reason}`);
   }
 }
 
 /**
- * An object whose fields are checked by name. A field that is null counts as
- * absent: many languages write it so.
+ * An object whose fields are checked by name. A null field counts as absent,
+ * because many languages write absent fields as null.
  */
 export class Fields {
   constructor(
     readonly all: JSONObject,
-    private readonly path: string, // "" or ending in a dot
+    private readonly path: string, // "" or with a trailing dot
   ) {}
 
   fail(name: string, reason: string): never {

@@ -3,21 +3,21 @@
 import { AgentError } from "./errors.js";
 
 export const headerBytes = 4;
-/** Largest payload where nothing else is configured (OS-2.2.1). */
+/** Default limit of a payload (OS-2.2.1). */
 export const defaultMaxBytes = 4 << 20;
 
 const window = 64 << 10; // smallest buffer
-const keepBytes = 256 << 10; // largest buffer kept from one frame to the next
+const keepBytes = 256 << 10; // largest buffer kept between frames
 
 /**
- * Takes bytes as they arrive and gives out payloads. After an error the stream
- * cannot be resumed: the caller closes it.
+ * Receives bytes as they arrive and returns payloads. After an error the stream
+ * cannot continue, and the caller must close it.
  */
 export class FrameReader {
   readonly #limit: number;
   readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   #buf = Buffer.allocUnsafe(window);
-  #start = 0; // what has arrived and is not taken: #buf from #start to #end
+  #start = 0; // received and unread bytes: #buf from #start to #end
   #end = 0;
   #size = -1; // payload size of the frame being read; -1 before its header
 
@@ -26,8 +26,8 @@ export class FrameReader {
   }
 
   /**
-   * Adds what has arrived. The buffer grows with the bytes that are there: a
-   * header alone claims no memory, and a body in tiny pieces no more than its size.
+   * Adds received bytes. The buffer grows with the bytes: a header alone
+   * allocates nothing, and a body in tiny pieces no more than its size.
    */
   push(chunk: Buffer): void {
     const held = this.#end - this.#start;
@@ -45,10 +45,10 @@ export class FrameReader {
   }
 
   /**
-   * The text of the next complete frame, or undefined until more arrives.
-   * Throws an AgentError "protocol" for a length of zero or over the limit,
-   * before any of the body is waited for, for bytes that are not UTF-8, and
-   * for a payload that is no object.
+   * Returns the text of the next complete frame, or undefined until more bytes
+   * arrive. Throws an AgentError "protocol" for a length of zero or over the
+   * limit (before it waits for the body), for bytes that are not UTF-8, and for
+   * a payload that is not an object.
    */
   next(): string | undefined {
     if (this.#size < 0) {
@@ -88,7 +88,7 @@ export class FrameReader {
     return text;
   }
 
-  /** Takes n bytes, which are there; they are valid until the next push. */
+  /** Takes n available bytes; they are valid until the next push. */
   #take(n: number): Buffer {
     const taken = this.#buf.subarray(this.#start, this.#start + n);
     this.#start += n;
@@ -99,7 +99,7 @@ export class FrameReader {
   }
 }
 
-/** Walks back over the white space: a regular expression would try every run of it. */
+/** Skips trailing white space. A regular expression would retry at every position. */
 function endsObject(text: string): boolean {
   let last = text.length - 1;
   while (last > 0 && " \t\r\n".includes(text.charAt(last))) {
@@ -108,7 +108,7 @@ function endsObject(text: string): boolean {
   return text.charAt(last) === "}";
 }
 
-/** Makes one frame; undefined if the payload is larger than limit bytes. */
+/** Returns one frame; undefined if the payload is larger than limit bytes. */
 export function encodeFrame(text: string, limit: number): Buffer | undefined {
   const size = Buffer.byteLength(text);
   if (size > limit) {

@@ -1,4 +1,4 @@
-/** JSON as the protocol means it: stricter than JSON.parse. */
+/** Strict JSON as the protocol requires it. */
 
 /** A JSON object. */
 export type JSONObject = Record<string, unknown>;
@@ -9,9 +9,9 @@ const backslash = 0x5c;
 const colon = 0x3a;
 
 /**
- * Parses text. Throws a SyntaxError whose message holds nothing of the text:
- * what JSON.parse refuses, a name that occurs twice in one object, half a
- * surrogate pair, nesting over 10,000.
+ * Parses text. Throws a SyntaxError that quotes nothing of the text if
+ * JSON.parse refuses it, or for duplicate names in an object, unpaired
+ * surrogates, or nesting over 10,000.
  */
 export function parseStrict(text: string): unknown {
   let value: unknown;
@@ -24,7 +24,7 @@ export function parseStrict(text: string): unknown {
   return value;
 }
 
-/** Walks over text, which is known to be JSON: so only strings and brackets matter. */
+/** Walks over text that is known to be JSON, so only strings and brackets matter. */
 function checkNames(text: string): void {
   const open: Array<Set<string> | undefined> = []; // names of the open objects; undefined for arrays
   for (let i = 0; i < text.length; i++) {
@@ -52,7 +52,7 @@ function checkNames(text: string): void {
   }
 }
 
-/** The index of the quote that ends the string that starts at index start. */
+/** Returns the index of the closing quote of the string at index start. */
 function stringEnd(text: string, start: number): number {
   let i = start + 1;
   for (let c = text.charCodeAt(i); c !== quote; c = text.charCodeAt(i)) {
@@ -79,7 +79,7 @@ function checkString(text: string, start: number, end: number, names: Set<string
   }
 }
 
-/** In JSON a string in front of a colon is always a name. */
+/** In JSON, a string before a colon is always a name. */
 function followedByColon(text: string, i: number): boolean {
   while (text.charCodeAt(i) <= 0x20) {
     i++;
@@ -101,12 +101,12 @@ export function within(value: unknown, depth: number): boolean {
 }
 
 /**
- * Writes a value, or returns undefined if it has no JSON form or one that
- * parseStrict refuses. Throws what a toJSON method throws.
+ * Encodes a value. Returns undefined if it has no JSON form, or one that
+ * parseStrict refuses. Throws errors of toJSON methods.
  */
 export function stringify(value: unknown): string | undefined {
   const text: string | undefined = JSON.stringify(value);
-  // JSON.stringify writes a surrogate without its other half as an escape.
+  // JSON.stringify writes an unpaired surrogate as an escape.
   if (text !== undefined && text.includes("\\ud")) {
     try {
       parseStrict(text);

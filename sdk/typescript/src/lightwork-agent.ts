@@ -36,13 +36,16 @@ const defaultMaxStreamBytes = 16 << 20;
 export interface AgentConfig {
   /** Semantic version, as in the manifest. */
   version: string;
-  /** Lets the node see drift: lower-case hex SHA-256 of the approved manifest. */
+  /**
+   * Lower-case hex SHA-256 of the approved manifest, which lets the node detect
+   * changes.
+   */
   manifestHash?: string;
   /** Largest frame read or written; default 4 MiB. */
   maxFrameBytes?: number;
-  /** Concurrent calls; default 256. One more is refused with "tool.overloaded". */
+  /** Concurrent calls; default 256. Further calls are refused with "tool.overloaded". */
   maxInflight?: number;
-  /** Result of one call; default what fits in a frame. */
+  /** Result of one call; default: the largest that fits in a frame. */
   maxOutputBytes?: number;
   /** Streamed data of one call; default 16 MiB. */
   maxStreamBytes?: number;
@@ -61,7 +64,7 @@ export interface Tool {
   sideEffects?: boolean;
   requiresDirective?: boolean;
   tags?: string[];
-  /** Own limit of one call in milliseconds; default: the caller's. */
+  /** Time limit of one call in milliseconds; default: the caller's. */
   timeoutMs?: number;
   handler: Handler;
 }
@@ -73,7 +76,7 @@ export class Agent {
   readonly #tools = new Map<string, Tool>(); // by name
   readonly #checks = new Map<string, BoundTool>(); // by name
 
-  /** Takes what the node has set in the environment. Throws an AgentError "config". */
+  /** Reads the environment set by the node. Throws an AgentError "config". */
   constructor(cfg: AgentConfig) {
     this.#env = takeEnvironment();
     if (!validVersion(cfg.version)) {
@@ -108,8 +111,8 @@ export class Agent {
   }
 
   /**
-   * Serves as the whole of a program: what ends it other than by request is one
-   * line on stderr and the exit status 1.
+   * Serves as the main function of a program: an error is printed as one line
+   * on stderr and gives exit status 1.
    */
   async run(): Promise<void> {
     try {
@@ -124,11 +127,11 @@ export class Agent {
   }
 
   /**
-   * Connects and serves until the node says goodbye, which it resolves to, or
-   * signal aborts; without a signal, SIGTERM or SIGINT. Rejects with an
-   * AgentError. Running calls are aborted at the end. There is no reconnecting:
-   * a session token is good for one session, and the node starts a new process
-   * for the next.
+   * Connects and serves until the node says goodbye, with which it resolves, or
+   * until signal aborts (without a signal, until SIGTERM or SIGINT). Rejects
+   * with an AgentError. Running calls are aborted at the end. There is no
+   * reconnecting: a session token is valid for one session, and the node starts
+   * a new process for the next.
    */
   async serve(signal?: AbortSignal): Promise<Goodbye | undefined> {
     const session = this.#connect();
@@ -170,8 +173,8 @@ interface Environment {
 }
 
 /**
- * Reads the environment. The token is removed from it at once, so that no child
- * process and no dump of it finds one.
+ * Reads the environment. It removes the token at once, so that no child process
+ * and no dump contains it.
  */
 function takeEnvironment(): Environment {
   const { [envSocketPath]: socketPath, [envToken]: token, [envAgentID]: agentID } = process.env;
@@ -193,7 +196,10 @@ function checked(env: Environment): { socketPath: string; token: string; agentID
   return { socketPath, token, agentID };
 }
 
-/** A tool as agent.tools.register tells of it (OS-4.2.1); undefined members are left out. */
+/**
+ * A tool in the form of agent.tools.register (OS-4.2.1); undefined members are
+ * left out.
+ */
 function registration(agentID: string, tool: Tool): object {
   return {
     tool_id: `${agentID}/${tool.name}`,

@@ -5,13 +5,13 @@ import type { Socket } from "node:net";
 import { AgentError } from "./errors.js";
 import { encodeFrame } from "./frame.js";
 
-/** Bytes that wait before those who can wait must. */
+/** Queued bytes above which callers of send must wait. */
 const queueBytes = 8 << 20;
-/** Bytes that wait of those who cannot; more, and the node does not read. */
+/** Bound of the bytes queued with trySend; above it the node counts as not reading. */
 const urgentBytes = 64 << 20;
-/** What a frame costs besides its bytes, so that many small ones are bounded, too. */
+/** Added for each frame, which bounds the number of small frames too. */
 const frameOverhead = 256;
-/** A node that reads nothing for so long is gone. Milliseconds. */
+/** A node that reads nothing for this long counts as disconnected, in milliseconds. */
 const writeTimeout = 10_000;
 
 interface Waiter {
@@ -21,9 +21,9 @@ interface Waiter {
 }
 
 /**
- * Two queues: one for those who wait for room (send) and one for those who
- * must not (trySend). Each keeps its order; the second goes first, so that a
- * long stream delays no heartbeat.
+ * Two queues: one for callers that wait for room (send) and one for those that
+ * must not wait (trySend). Each keeps its order; the second goes first, so that
+ * a long stream delays no heartbeat.
  */
 export class Outbox {
   readonly #socket: Socket;
@@ -33,7 +33,7 @@ export class Outbox {
   #waiters: Waiter[] = []; // for room in #queue
   #urgentHeld = 0; // bytes in #urgent
   #queueHeld = 0; // bytes in #queue
-  #blocked = false; // the socket has not taken all of the last frame
+  #blocked = false; // the socket has not accepted all of the last frame
   #closed = false;
 
   constructor(socket: Socket, limit: number) {
@@ -43,7 +43,7 @@ export class Outbox {
       this.#blocked = false;
       this.#pump();
     });
-    // Node restarts this timer whenever bytes move either way.
+    // Node restarts this timer whenever bytes are sent or received.
     socket.setTimeout(writeTimeout, () => {
       if (this.#blocked) {
         socket.destroy();
@@ -56,7 +56,10 @@ export class Outbox {
     this.#limit = limit;
   }
 
-  /** Queues a message. False: it does not fit in a frame. A node that reads nothing is cut off. */
+  /**
+   * Queues a message. False: it does not fit in a frame. A node that does not
+   * read is disconnected.
+   */
   trySend(text: string): boolean {
     const frame = encodeFrame(text, this.#limit);
     if (!frame || this.#closed) {
@@ -103,7 +106,7 @@ export class Outbox {
     this.#queueHeld += cost(frame);
   }
 
-  /** Waits until the frame is in the queue. Waiters are served in order. */
+  /** Waits until the frame is queued. Waiters are served in order. */
   #room(frame: Buffer, signal: AbortSignal | undefined): Promise<void> {
     return new Promise((resolve, reject) => {
       const waiter: Waiter = {
@@ -147,7 +150,7 @@ export class Outbox {
     return frame;
   }
 
-  /** Moves waiters into the room that there is. */
+  /** Moves waiting frames into the queue as far as there is room. */
   #admit(): void {
     for (let w = this.#waiters[0]; w && !this.#full(w.frame); w = this.#waiters[0]) {
       this.#waiters.shift();
@@ -156,7 +159,7 @@ export class Outbox {
     }
   }
 
-  /** Writes what is queued and ends the connection; resolves when it is closed. */
+  /** Writes the queued frames and ends the connection; resolves when it is closed. */
   async close(): Promise<void> {
     if (this.#socket.closed) {
       return;
@@ -174,7 +177,7 @@ export class Outbox {
       this.#socket.write(frame);
     }
     this.#closed = true;
-    this.#blocked = true; // so that the write timeout ends what is never read
+    this.#blocked = true; // so that the write timeout applies
     this.#socket.end(() => this.#socket.destroy());
     await closed;
   }

@@ -1,4 +1,4 @@
-/** Repeats outcomes of calls with an idempotency key (OS-4.3.1.6). */
+/** Repeats the outcomes of calls with an idempotency key (OS-4.3.1.6). */
 
 import { createHash } from "node:crypto";
 
@@ -22,19 +22,19 @@ interface Entry {
 }
 
 /**
- * A call with a known key gets the outcome of the first one instead of running
- * again. It lives as long as the session. Outcomes that a retry should change
- * are not kept: retryable failures and cancellations.
+ * A call with a known key gets the outcome of the first call instead of running
+ * again, as long as the session lives. Outcomes that a retry should change are
+ * not stored: retryable failures and cancellations.
  */
 export class ReplayCache {
-  readonly #entries = new Map<string, Entry>(); // running and kept
+  readonly #entries = new Map<string, Entry>(); // running and stored
   readonly #kept = new Map<string, number>(); // output characters by key, oldest first
   #held = 0;
 
   /**
-   * Runs execute, or repeats what it resolved to for the same tool and key
-   * before. Rejects with signal's reason if it aborts while waiting for another
-   * call; undefined: the key was used with another input.
+   * Runs execute, or repeats the earlier outcome for the same tool and key.
+   * Rejects with signal's reason if that aborts while another call is awaited.
+   * Undefined means that the key was used with another input.
    */
   async run(tool: string, key: string, input: unknown, signal: AbortSignal, execute: () => Promise<Outcome>): Promise<Outcome | undefined> {
     const id = `${tool}\0${key}`;

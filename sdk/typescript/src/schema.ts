@@ -15,7 +15,7 @@ import { isObject, within, type JSONObject } from "./json.js";
 const maxSchemaDepth = 32;
 const maxValueDepth = 64;
 
-/** Says what is wrong with a value, quoting nothing of it but names; undefined if nothing is. */
+/** Describes the fault of a value, quoting only names; undefined if it has none. */
 export type Check = (value: unknown) => string | undefined;
 
 /** A check at a JSON pointer. */
@@ -23,12 +23,12 @@ type CheckAt = (value: unknown, path: string) => string | undefined;
 
 interface Compiled {
   check: CheckAt;
-  exact: boolean; // false: keywords in it are ignored, so it may accept too much
+  exact: boolean; // false: keywords are ignored, so it may accept too much
 }
 
 const annotations = new Set(["$schema", "$comment", "$defs", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"]);
 
-/** Compiles a schema. Throws a TypeError that says which keyword is malformed. */
+/** Compiles a schema. Throws a TypeError that names the malformed keyword. */
 export function compileSchema(schema: unknown): Check {
   if (!within(schema, maxSchemaDepth)) {
     throw new TypeError("schema is nested too deep");
@@ -93,7 +93,7 @@ const keywords: Record<string, Keyword> = {
   anyOf: (v) => anyOf("anyOf", schemas("anyOf", v), Infinity),
   oneOf: (v) => {
     const all = schemas("oneOf", v);
-    // A branch that accepts too much must not make a good value ambiguous.
+    // A branch that accepts too much must not make a valid value ambiguous.
     return anyOf("oneOf", all, all.every((s) => s.exact) ? 1 : Infinity);
   },
 };

@@ -12,12 +12,12 @@ import { decode, encode, encodeComplaint, protocolVersion, type Message } from "
 
 const sdk = { name: "lightwork-agent", version: "1.0.0" };
 const handshakeTimeout = 10_000; // milliseconds
-/** Room in a frame for all but the output. Bytes. */
+/** Room in a frame besides the output, in bytes. */
 const envelopeReserve = 16 << 10;
-/** A longer one would make setInterval fire at once. */
+/** A longer interval would make setInterval fire at once. */
 const maxInterval = 2 ** 31 - 1;
 
-/** What a session needs to know. Sizes in bytes. */
+/** Configuration of a session. Sizes in bytes. */
 export interface SessionConfig {
   socketPath: string;
   token: string;
@@ -28,11 +28,11 @@ export interface SessionConfig {
   registration: object[];
   maxFrameBytes: number;
   maxInflight: number;
-  maxOutputBytes: number; // 0: what fits in a frame
+  maxOutputBytes: number; // 0: the largest that fits in a frame
   maxStreamBytes: number;
 }
 
-/** What the node said at the end. */
+/** The node's goodbye. */
 export interface Goodbye {
   reason: string;
   retryAfterMs: number; // 0: the node gave none
@@ -41,8 +41,8 @@ export interface Goodbye {
 type State = "hello" | "register" | "serving";
 
 /**
- * Runs one session from the hello to its end. All of it happens on the event
- * loop: the socket's events come in order, and so do the messages in them.
+ * Runs one session from hello to end. Everything happens on the event loop: the
+ * socket's events come in order, and so do their messages.
  */
 export class Session {
   readonly #cfg: SessionConfig;
@@ -68,8 +68,8 @@ export class Session {
 
   /**
    * Serves until signal aborts (undefined), the node says goodbye, or the
-   * session fails (AgentError). Running calls are aborted; their handlers get
-   * a second.
+   * session fails (AgentError). Running calls are aborted; their handlers get a
+   * second to end.
    */
   async run(signal: AbortSignal): Promise<Goodbye | undefined> {
     const onAbort = () => this.#finish();
@@ -107,7 +107,7 @@ export class Session {
     this.#socket.on("close", lost);
   }
 
-  /** Ends the calls, lets their results out and closes the connection. */
+  /** Ends the calls, sends their results and closes the connection. */
   async #stop(): Promise<void> {
     clearInterval(this.#beat);
     await this.#calls.stop();
@@ -121,7 +121,7 @@ export class Session {
         this.#message(text);
       }
     } catch (err) {
-      // The rest of the stream has no meaning, so nothing more is read of it.
+      // The rest of the stream is meaningless, so it is not read.
       this.#finish(err as Error);
       this.#socket.destroy();
     }
@@ -147,7 +147,10 @@ export class Session {
     }
   }
 
-  /** Answers what cannot be handled, if the sender waits for an answer (OS-6.2.2, OS-6.2.3). */
+  /**
+   * Answers a message that cannot be handled, if the sender expects an answer
+   * (OS-6.2.2, OS-6.2.3).
+   */
   #refuse(refused: DecodeError): void {
     if (this.#state !== "serving") {
       throw new AgentError("protocol", `handshake: ${refused.code}: ${refused.message}`);
@@ -161,7 +164,7 @@ export class Session {
 
   #hello(): void {
     const { token, agentID, version, manifestHash } = this.#cfg;
-    this.#cfg.token = ""; // good for one session only
+    this.#cfg.token = ""; // valid for one session only
     this.#outbox.trySend(
       encode({
         type: "agent.hello",
@@ -232,7 +235,7 @@ export class Session {
     );
   }
 
-  /** Handles one message. It waits for nothing: the next one is read at once. */
+  /** Handles one message. It never waits, so that the next one is read at once. */
   #dispatch(m: Message): void {
     switch (m.type) {
       case "core.tool.call":
@@ -255,7 +258,7 @@ export class Session {
 }
 
 function goodbye(m: Message): Goodbye {
-  if (m.error) { // then the payload has not been checked
+  if (m.error) { // the payload was not checked
     return { reason: m.error.code, retryAfterMs: 0 };
   }
   const { reason, retry_after_ms } = m.payload as { reason: string; retry_after_ms?: number | null };

@@ -1,4 +1,4 @@
-/** Messages: the strict reading of what the node sends, and the writing of ours. */
+/** Messages: strict decoding of the node's, and encoding of ours. */
 
 import { randomUUID } from "node:crypto";
 
@@ -20,7 +20,7 @@ export const validToolName = (name: unknown): name is string => typeof name === 
 export const validVersion = (v: unknown): v is string =>
   typeof v === "string" && v.length <= 100 && versionForm.test(v);
 
-/** Who a call is made for: metadata, never authority (OS-3.2.3). */
+/** For whom a call is made: metadata, never authority (OS-3.2.3). */
 export interface Actor {
   type: "human" | "agent" | "system";
   id: string;
@@ -38,7 +38,7 @@ export interface Message {
   payload: JSONObject;
 }
 
-/** Reads one message. Throws a DecodeError and nothing else. */
+/** Decodes one message. Throws only DecodeError. */
 export function decode(text: string): Message {
   let doc: unknown;
   try {
@@ -87,7 +87,7 @@ function check(doc: JSONObject): Message {
   if (!known) {
     throw new DecodeError(Code.unknownType, "type", "unknown message type");
   }
-  // A refusal has nothing but its error, so its payload has no duties.
+  // A refusal has only an error, so its payload is not checked.
   if (!error) {
     known(payload);
   }
@@ -99,7 +99,7 @@ function check(doc: JSONObject): Message {
   };
 }
 
-/** Takes the echoed fields with take; absent ones stay absent. */
+/** Reads the echoed fields with take; absent ones stay absent. */
 function echoOf(doc: JSONObject, take: (doc: JSONObject, name: keyof Echo) => string | undefined): Echo {
   const echo: Echo = {};
   for (const name of ["request_id", "correlation_id", "causation_id"] as const) {
@@ -111,7 +111,7 @@ function echoOf(doc: JSONObject, take: (doc: JSONObject, name: keyof Echo) => st
   return echo;
 }
 
-/** A field of a refused message, if it may be repeated in the refusal. */
+/** Returns a field of a refused message if it may be repeated in the refusal. */
 function readable(doc: JSONObject, name: string): string | undefined {
   const value = Object.hasOwn(doc, name) ? doc[name] : undefined;
   return typeof value === "string" && value !== "" && Buffer.byteLength(value) <= maxIDBytes ? value : undefined;
@@ -120,7 +120,7 @@ function readable(doc: JSONObject, name: string): string | undefined {
 function checkTime(e: Fields): void {
   const ts = e.text("ts", maxIDBytes) ?? "";
   const form = timeForm.exec(ts);
-  // Date.parse takes the 30th of February for the 2nd of March, so ask for the day.
+  // Date.parse accepts the 30th of February as the 2nd of March, so compare the day.
   const day = ts.slice(0, 10);
   const date = new Date(`${day}T00:00:00Z`);
   if (!form || Number.isNaN(date.getTime()) || !date.toISOString().startsWith(day)) {
@@ -147,7 +147,7 @@ function checkError(error: Fields): void {
   error.object("debug");
 }
 
-/** What each type's payload must be (OS-4); fields that are not named here are ignored (OS-6.2.1). */
+/** The payload of each type (OS-4); other fields are ignored (OS-6.2.1). */
 const payloads: Record<string, (p: Fields) => void> = {
   "core.welcome": (p) => {
     p.positive("heartbeat_interval_ms");
@@ -198,7 +198,7 @@ const payloads: Record<string, (p: Fields) => void> = {
   "core.error": () => {},
 };
 
-/** A message of ours. Members of payload that are undefined are left out. */
+/** One of our messages. Undefined members of payload are left out. */
 export interface Outgoing {
   type: string;
   inReplyTo?: string | undefined;
@@ -208,8 +208,8 @@ export interface Outgoing {
 }
 
 /**
- * Writes a message. spliced, if given, is the JSON text of one more member of
- * the payload: a large output is not written twice.
+ * Encodes a message. spliced, if given, is the JSON text of one more member of
+ * the payload, so that a large output is not encoded twice.
  */
 export function encode(m: Outgoing, spliced?: { name: string; text: string }): string {
   let payload = JSON.stringify(m.payload);
@@ -228,7 +228,7 @@ export function encode(m: Outgoing, spliced?: { name: string; text: string }): s
   return `${envelope.slice(0, -1)},"payload":${payload}}`;
 }
 
-/** Writes the answer to a message that could not be handled. */
+/** Encodes the answer to a message that could not be handled. */
 export function encodeComplaint(inReplyTo: string, echo: Echo, error: WireError): string {
   return encode({ type: "agent.error", inReplyTo, echo, error: { ...error, where: "agent.runtime" }, payload: {} });
 }
