@@ -126,7 +126,7 @@ func TestVerdictIsTheCoverages(t *testing.T) {
 	for _, c := range []struct {
 		coverage float64
 		want     verdict
-	}{{100, Pass}, {95, Pass}, {94.9, PassWarn}, {85, PassWarn}, {84.9, Fail}, {0, Fail}} {
+	}{{100, pass}, {95, pass}, {94.9, passWarn}, {85, passWarn}, {84.9, fail}, {0, fail}} {
 		if got := judge(c.coverage); got != c.want {
 			t.Errorf("coverage %v is %s, want %s", c.coverage, got, c.want)
 		}
@@ -154,7 +154,7 @@ func TestLawsAndBands(t *testing.T) {
 		parse(t, finding(string(law)))
 	}
 	wantRefused(t, finding("R13"), ValidationFailed, "payload.content.findings.0.law")
-	for confidence, want := range map[int]band{100: High, 90: High, 89: Medium, 70: Medium, 69: Low, 0: Low} {
+	for confidence, want := range map[int]band{100: high, 90: high, 89: medium, 70: medium, 69: low, 0: low} {
 		if got := bandOf(confidence); got != want {
 			t.Errorf("confidence %d is %s, want %s", confidence, got, want)
 		}

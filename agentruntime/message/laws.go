@@ -58,44 +58,44 @@ func (l Law) Severity() Severity {
 // band is a confidence as a word (YEX-3).
 type band string
 
-// The bands: High from 90, Medium from 70, Low below.
+// The bands: high from 90, medium from 70, low below.
 const (
-	High   band = "High"
-	Medium band = "Medium"
-	Low    band = "Low"
+	high   band = "High"
+	medium band = "Medium"
+	low    band = "Low"
 )
 
 // bandOf returns the band of a confidence of 0 to 100.
 func bandOf(confidence int) band {
 	switch {
 	case confidence >= 90:
-		return High
+		return high
 	case confidence >= 70:
-		return Medium
+		return medium
 	}
-	return Low
+	return low
 }
 
 // verdict is a judgement on a message's citations (YEX-5).
 type verdict string
 
-// The verdicts: Pass if at least 95 % of the claims are cited, PassWarn from 85 %,
-// Fail below.
+// The verdicts: pass if at least 95 % of the claims are cited, passWarn from 85 %,
+// fail below.
 const (
-	Pass     verdict = "PASS"
-	PassWarn verdict = "PASS_WARN"
-	Fail     verdict = "FAIL"
+	pass     verdict = "PASS"
+	passWarn verdict = "PASS_WARN"
+	fail     verdict = "FAIL"
 )
 
 // judge returns the verdict for a citation coverage in percent.
 func judge(coverage float64) verdict {
 	switch {
 	case coverage >= 95:
-		return Pass
+		return pass
 	case coverage >= 85:
-		return PassWarn
+		return passWarn
 	}
-	return Fail
+	return fail
 }
 
 // contradict reports whether two values of one thing differ by more than 10 %

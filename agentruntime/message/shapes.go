@@ -136,7 +136,7 @@ func validationShape() shape {
 	values := list(maxSources, openObject(need("source", text(1, maxName)), need("value", shape{kind: "number", min: -maxNumber, max: maxNumber})))
 	values.minItems = 2
 	return openObject(
-		need("subject", uuidShape()), may("coverage", number(0, 100)), may("verdict", oneWord(Pass, PassWarn, Fail)),
+		need("subject", uuidShape()), may("coverage", number(0, 100)), may("verdict", oneWord(pass, passWarn, fail)),
 		may("findings", list(maxFindings, openObject(
 			need("law", oneWord(laws()...)), need("severity", oneWord(Critical, Major, Minor)), need("message", text(0, maxLine)),
 		))),

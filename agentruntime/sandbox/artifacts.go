@@ -77,11 +77,11 @@ func listArtifacts(root *os.Root) ([]artifactHeader, error) {
 		}
 
 		total += info.Size()
-		if len(found) == MaxArtifacts {
-			return fmt.Errorf("artifact_limit: more than %d artifacts", MaxArtifacts)
+		if len(found) == maxArtifacts {
+			return fmt.Errorf("artifact_limit: more than %d artifacts", maxArtifacts)
 		}
-		if total > MaxArtifactBytes {
-			return fmt.Errorf("artifact_limit: artifacts have more than %d bytes", MaxArtifactBytes)
+		if total > maxArtifactBytes {
+			return fmt.Errorf("artifact_limit: artifacts have more than %d bytes", maxArtifactBytes)
 		}
 
 		found = append(found, artifactHeader{Path: path, Size: info.Size()})
@@ -148,8 +148,8 @@ func (s *artifactStore) begin(h artifactHeader) error {
 	if s.open != nil {
 		return errors.New("artifact begins inside an artifact")
 	}
-	if len(s.done) == MaxArtifacts {
-		return fmt.Errorf("more than %d artifacts", MaxArtifacts)
+	if len(s.done) == maxArtifacts {
+		return fmt.Errorf("more than %d artifacts", maxArtifacts)
 	}
 	if !fs.ValidPath(h.Path) || h.Path == "." || len(h.Path) > maxArtifactPath || !printable(h.Path) {
 		return fmt.Errorf("artifact path %q is not valid", h.Path)
@@ -179,8 +179,8 @@ func (s *artifactStore) data(piece []byte) error {
 	}
 
 	s.total += int64(len(piece))
-	if s.total > MaxArtifactBytes {
-		return fmt.Errorf("artifacts have more than %d bytes", MaxArtifactBytes)
+	if s.total > maxArtifactBytes {
+		return fmt.Errorf("artifacts have more than %d bytes", maxArtifactBytes)
 	}
 	o.size += int64(len(piece))
 	o.sum.Write(piece)

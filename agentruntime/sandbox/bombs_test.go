@@ -126,11 +126,11 @@ func sharedMemoryOfHost(t *testing.T) (kib int64) {
 // Archives that become much more than they are, as the sandbox sees them.
 func TestArchiveBombsAreRefused(t *testing.T) {
 	needsConfinement(t)
-	many := make([]entry, MaxSourceEntries+1)
+	many := make([]entry, maxSourceEntries+1)
 	for i := range many {
 		many[i] = entry{name: fmt.Sprint("f", i), kind: tar.TypeDir}
 	}
-	names := make([]entry, MaxSourceEntries)
+	names := make([]entry, maxSourceEntries)
 	for i := range names {
 		names[i] = entry{name: fmt.Sprintf("%d/%sf", i, strings.Repeat("d/", 1000))}
 	}
@@ -210,7 +210,7 @@ func TestOutputIsBounded(t *testing.T) {
 	if out.stopped != stopLimit || !strings.HasPrefix(out.limit, "output_limit") || len(out.runs) != 1 {
 		t.Errorf("endless output ended as %q, %q with %d runs", out.stopped, out.limit, len(out.runs))
 	}
-	if n := len(out.runs[0].stdout.preview(MaxPreviewBytes)); n != MaxPreviewBytes {
+	if n := len(out.runs[0].stdout.preview(maxPreviewBytes)); n != maxPreviewBytes {
 		t.Errorf("preview has %d bytes", n)
 	}
 }

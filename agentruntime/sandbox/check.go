@@ -42,7 +42,7 @@ func Check(ctx context.Context, opts Options, least Level) (Level, []Feature) {
 
 	failed := map[Level]error{}
 	level := Level("")
-	for _, l := range Levels() {
+	for _, l := range levels() {
 		if opts.Level = l; !l.AtLeast(least) {
 			break
 		}

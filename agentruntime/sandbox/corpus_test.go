@@ -148,8 +148,8 @@ func (e escape) job(t *testing.T, c *canaries, command, mark string) *job {
 
 func (e escape) check(t *testing.T, out *outcome) {
 	t.Helper()
-	said := out.runs[0].stdout.preview(MaxPreviewBytes)
-	for line := range strings.Lines(said + "\n" + out.runs[0].stderr.preview(MaxPreviewBytes)) {
+	said := out.runs[0].stdout.preview(maxPreviewBytes)
+	for line := range strings.Lines(said + "\n" + out.runs[0].stderr.preview(maxPreviewBytes)) {
 		if testLevel == LevelLandlock && e.lets != nil && e.lets.MatchString(line) {
 			t.Logf("not held at level %s: %s", testLevel, line)
 			continue

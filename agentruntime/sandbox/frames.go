@@ -26,7 +26,7 @@ const (
 )
 
 // maxFrame bounds one payload; the plan is the largest.
-const maxFrame = MaxPlanBytes
+const maxFrame = maxPlanBytes
 
 // chunkSize is the amount of output in one frame.
 const chunkSize = 32 << 10

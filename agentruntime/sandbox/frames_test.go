@@ -138,7 +138,7 @@ func TestArtifactStoreCountsForItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	piece := make([]byte, 1<<10)
-	for range MaxArtifactBytes >> 10 {
+	for range maxArtifactBytes >> 10 {
 		if err := s.data(piece); err != nil {
 			t.Fatal(err)
 		}

@@ -152,7 +152,7 @@ func TestImageLeavesNoWayBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := confineJob(t, j)
-	said := out.runs[0].stdout.preview(MaxPreviewBytes)
+	said := out.runs[0].stdout.preview(maxPreviewBytes)
 	if strings.Contains(said, "open ") || strings.Contains(said, "listed") {
 		t.Errorf("a way out:\n%s", said)
 	}

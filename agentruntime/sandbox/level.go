@@ -20,12 +20,12 @@ const (
 	LevelLandlock Level = "landlock"
 )
 
-// Levels returns all levels, the firmest first.
-func Levels() []Level { return []Level{LevelFull, LevelLimits, LevelLandlock} }
+// levels returns all levels, the firmest first.
+func levels() []Level { return []Level{LevelFull, LevelLimits, LevelLandlock} }
 
 // ParseLevel parses a level of a configuration.
 func ParseLevel(text string) (Level, error) {
-	for _, l := range Levels() {
+	for _, l := range levels() {
 		if string(l) == text {
 			return l, nil
 		}
@@ -38,9 +38,9 @@ func (l Level) AtLeast(o Level) bool { return l.rank() >= o.rank() }
 
 // rank is 0 for an invalid level.
 func (l Level) rank() int {
-	for i, other := range Levels() {
+	for i, other := range levels() {
 		if l == other {
-			return len(Levels()) - i
+			return len(levels()) - i
 		}
 	}
 	return 0

@@ -88,7 +88,7 @@ var testLevel = LevelFull
 // atEachLevel runs a test at every level that this machine has.
 func atEachLevel(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	for _, l := range Levels() {
+	for _, l := range levels() {
 		t.Run(string(l), func(t *testing.T) {
 			before := testLevel
 			testLevel = l
@@ -182,13 +182,13 @@ func stdoutOf(t *testing.T, command string) string {
 	if len(out.runs) != 1 || out.runs[0].exitCode != 0 || out.stopped != stopNone {
 		t.Fatalf("%s: %s", command, describe(out))
 	}
-	return strings.TrimSpace(out.runs[0].stdout.preview(MaxPreviewBytes))
+	return strings.TrimSpace(out.runs[0].stdout.preview(maxPreviewBytes))
 }
 
 func describe(out *outcome) string {
 	var b strings.Builder
 	for _, r := range out.runs {
-		b.WriteString(r.cmd + " => " + string(rune('0'+r.exitCode%10)) + " stdout: " + r.stdout.preview(MaxPreviewBytes) + " stderr: " + r.stderr.preview(MaxPreviewBytes) + "\n")
+		b.WriteString(r.cmd + " => " + string(rune('0'+r.exitCode%10)) + " stdout: " + r.stdout.preview(maxPreviewBytes) + " stderr: " + r.stderr.preview(maxPreviewBytes) + "\n")
 	}
 	return b.String() + " stopped: " + string(out.stopped) + " limit: " + out.limit
 }

@@ -27,7 +27,7 @@ func newStream(channel string, emit func(channel, text string)) *stream {
 
 func (s *stream) write(piece []byte) {
 	s.sum.Write(piece)
-	if room := MaxPreviewBytes + utf8.UTFMax - len(s.head); room > 0 {
+	if room := maxPreviewBytes + utf8.UTFMax - len(s.head); room > 0 {
 		s.head = append(s.head, piece[:min(room, len(piece))]...)
 	}
 	if s.emit == nil {
@@ -54,7 +54,7 @@ func (s *stream) digest() hashing.Digest { return hashing.Digest(s.sum.Sum(nil))
 // preview returns at most limit bytes of valid UTF-8, cut between characters.
 func (s *stream) preview(limit int) string {
 	whole := s.head
-	if len(whole) > MaxPreviewBytes { // the head may end inside a character
+	if len(whole) > maxPreviewBytes { // the head may end inside a character
 		whole = whole[:len(whole)-partialRune(whole)]
 	}
 	return preview(whole, limit)
@@ -100,7 +100,7 @@ type commandRun struct {
 
 func (r *commandRun) write(kind byte, piece []byte) error {
 	r.bytes += int64(len(piece))
-	if r.bytes > MaxOutputBytes {
+	if r.bytes > maxOutputBytes {
 		return errOutputLimit
 	}
 	if kind == frameStdout {
@@ -116,4 +116,4 @@ func (r *commandRun) end() {
 	r.stderr.end()
 }
 
-var errOutputLimit = fmt.Errorf("output_limit: a command wrote more than %d bytes", MaxOutputBytes)
+var errOutputLimit = fmt.Errorf("output_limit: a command wrote more than %d bytes", maxOutputBytes)

@@ -31,8 +31,8 @@ func TestStreamIsIndependentOfPieces(t *testing.T) {
 		if s.digest() != hashing.Bytes([]byte(whole)) {
 			t.Fatal("digest depends on the pieces")
 		}
-		if utf8.ValidString(whole) && (got.String() != whole || s.preview(MaxPreviewBytes) != whole) {
-			t.Fatalf("%q was streamed as %q, shown as %q", whole, got.String(), s.preview(MaxPreviewBytes))
+		if utf8.ValidString(whole) && (got.String() != whole || s.preview(maxPreviewBytes) != whole) {
+			t.Fatalf("%q was streamed as %q, shown as %q", whole, got.String(), s.preview(maxPreviewBytes))
 		}
 	})
 }
@@ -42,7 +42,7 @@ func TestPreviewIsCutBetweenCharacters(t *testing.T) {
 		for shift := range 4 {
 			s := newStream("stdout", nil)
 			s.write([]byte(strings.Repeat("x", shift) + strings.Repeat(unit, 20_000)))
-			for _, limit := range []int{MaxPreviewBytes, 4096, 1} {
+			for _, limit := range []int{maxPreviewBytes, 4096, 1} {
 				p := s.preview(limit)
 				if len(p) > limit || utf8.ValidString(unit) && len(p) < limit-3 || !utf8.ValidString(p) {
 					t.Errorf("%q shifted by %d: %d bytes of %d, valid %v", unit, shift, len(p), limit, utf8.ValidString(p))

@@ -18,8 +18,8 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Program identifies this sandbox in the provenance of results.
-const Program = "lightwork-sandbox@1.0.0"
+// program identifies this sandbox in the provenance of results.
+const program = "lightwork-sandbox@1.0.0"
 
 // Result is a sandbox_run result without the provider's key: its JSON has no
 // provider_pubkey.
@@ -194,12 +194,12 @@ func environment(env, web map[string]string) []string {
 
 func result(req *schemas.SandboxRunRequest, out *outcome, start time.Time) *Result {
 	r := &Result{Provenance: Provenance{
-		ModelID: Program, ExecutedAt: start.Unix(), DurationMS: time.Since(start).Milliseconds(),
+		ModelID: program, ExecutedAt: start.Unix(), DurationMS: time.Since(start).Milliseconds(),
 	}}
 	r.EnvInfo = schemas.SandboxEnv{ImageDigest: req.Sandbox.ImageDigest, Hostname: "sandbox", SystemInfo: systemInfo(req.Sandbox.Provider, out)}
 	r.Runs, r.Artifacts = []schemas.SandboxRunInfo{}, []schemas.SandboxArtifact{}
 
-	room := min(MaxPreviewBytes, previewBudget/(2*len(req.Commands)))
+	room := min(maxPreviewBytes, previewBudget/(2*len(req.Commands)))
 	for _, run := range out.runs {
 		r.Runs = append(r.Runs, schemas.SandboxRunInfo{
 			Cmd: run.cmd, ExitCode: int32(run.exitCode), DurationMS: run.durationMs,

@@ -159,7 +159,7 @@ func TestRunDigestsCoverAllOutput(t *testing.T) {
 	if one.StderrSHA256 != hashing.Bytes([]byte("\xffbad")) || one.StderrPreview != "\uFFFDbad" {
 		t.Errorf("stderr %s %q", one.StderrSHA256, one.StderrPreview)
 	}
-	if n := len(one.StdoutPreview); n > MaxPreviewBytes || n < MaxPreviewBytes-4 || !strings.HasPrefix(full.String(), one.StdoutPreview) {
+	if n := len(one.StdoutPreview); n > maxPreviewBytes || n < maxPreviewBytes-4 || !strings.HasPrefix(full.String(), one.StdoutPreview) {
 		t.Errorf("preview has %d bytes", n)
 	}
 }

@@ -22,23 +22,23 @@ import (
 
 // Limits that no request can raise.
 const (
-	// MaxOutputBytes bounds the stdout and stderr of one command together; a job
+	// maxOutputBytes bounds the stdout and stderr of one command together; a job
 	// that exceeds it is killed.
-	MaxOutputBytes = 64 << 20
-	// MaxPreviewBytes bounds the part of a stream that a result shows.
-	MaxPreviewBytes = 16 << 10
-	// MaxArtifacts and MaxArtifactBytes bound the artifacts of a job.
-	MaxArtifacts     = 128
-	MaxArtifactBytes = 32<<20 - 1<<10 // a sealed artifact fits a blob of 32 MiB
-	// MaxSourceEntries and MaxSourceBytes bound an inline repository: the number of
+	maxOutputBytes = 64 << 20
+	// maxPreviewBytes bounds the part of a stream that a result shows.
+	maxPreviewBytes = 16 << 10
+	// maxArtifacts and maxArtifactBytes bound the artifacts of a job.
+	maxArtifacts     = 128
+	maxArtifactBytes = 32<<20 - 1<<10 // a sealed artifact fits a blob of 32 MiB
+	// maxSourceEntries and maxSourceBytes bound an inline repository: the number of
 	// entries, and the size of the compressed archive.
-	MaxSourceEntries = 10_000
-	MaxSourceBytes   = 16 << 20
+	maxSourceEntries = 10_000
+	maxSourceBytes   = 16 << 20
 	// previewBudget bounds all previews of a result together, so that the result
 	// stays below 4 MiB even if escaping makes six bytes of each.
 	previewBudget = 512 << 10
-	// MaxPlanBytes bounds commands and environment together, as JSON.
-	MaxPlanBytes = 8 << 20
+	// maxPlanBytes bounds commands and environment together, as JSON.
+	maxPlanBytes = 8 << 20
 
 	maxArtifactPath  = 1024
 	defaultDiskMB    = 256

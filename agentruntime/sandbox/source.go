@@ -68,8 +68,8 @@ func decodeBundle(text string) ([]byte, error) {
 	if err != nil || strings.ContainsAny(encoded, "\r\n") {
 		return nil, fmt.Errorf("the bundle is not base64")
 	}
-	if len(bundle) > MaxSourceBytes {
-		return nil, fmt.Errorf("is larger than %d bytes", MaxSourceBytes)
+	if len(bundle) > maxSourceBytes {
+		return nil, fmt.Errorf("is larger than %d bytes", maxSourceBytes)
 	}
 	return bundle, nil
 }
@@ -89,8 +89,8 @@ func (j *job) load(ctx context.Context, s *source, opts Options) error {
 		j.timeout -= time.Since(start)
 	}
 
-	if len(archive) > MaxSourceBytes {
-		return &RequestError{"repo.source", fmt.Sprintf("is larger than %d bytes", MaxSourceBytes)}
+	if len(archive) > maxSourceBytes {
+		return &RequestError{"repo.source", fmt.Sprintf("is larger than %d bytes", maxSourceBytes)}
 	}
 	j.source, j.plan.Source = archive, archive != nil
 	return nil
@@ -259,8 +259,8 @@ func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 		return nil, &RequestError{"repo.source", "git: " + said}
 	case len(out.artifacts) != 1:
 		return nil, errors.New("fetch repository: the sandbox produced no archive")
-	case out.artifacts[0].Size > MaxSourceBytes:
-		return nil, &RequestError{"repo.source", fmt.Sprintf("its files have more than %d bytes, compressed", MaxSourceBytes)}
+	case out.artifacts[0].Size > maxSourceBytes:
+		return nil, &RequestError{"repo.source", fmt.Sprintf("its files have more than %d bytes, compressed", maxSourceBytes)}
 	}
 
 	return out.artifacts[0].content, nil

@@ -163,11 +163,11 @@ func cell(text string) string {
 // sendSummary sends the list of changes as one more artifact. It is optional: if
 // the files cannot be compared, it is left out and the job is not affected.
 func sendSummary(p *plan, codes []int, before tree, found []artifactHeader, w *frameWriter) error {
-	if before == nil || len(found) == MaxArtifacts {
+	if before == nil || len(found) == maxArtifacts {
 		return nil
 	}
 
-	room := int64(MaxArtifactBytes)
+	room := int64(maxArtifactBytes)
 	for _, a := range found {
 		if path.Base(a.Path) == summaryName {
 			return nil

@@ -18,7 +18,7 @@ import (
 // Bounds for comparing a repository before and after a job. Process 1 keeps the
 // texts in its own memory while the commands run.
 const (
-	treeFiles = 2 * MaxSourceEntries
+	treeFiles = 2 * maxSourceEntries
 	treeBytes = 64 << 20  // read for each comparison
 	textBytes = 128 << 10 // of a file whose changed lines are counted
 	textsSum  = 2 << 20   // of all texts that are kept

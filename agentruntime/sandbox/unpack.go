@@ -22,7 +22,7 @@ func unpackSource(in io.Reader, p *plan) error {
 			return err
 		}
 		defer root.Close()
-		return untar(root, stream, MaxSourceEntries, p.DiskBytes)
+		return untar(root, stream, maxSourceEntries, p.DiskBytes)
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,7 @@
 // "name@host").
 //
 // Names, hosts and answers are untrusted. So only https is used, redirects are not
-// followed, answers are bounded in size and time, and at most [MaxNames] names are
+// followed, answers are bounded in size and time, and at most 50 names are
 // checked at once. [Config.Client] restricts the reachable hosts: it must refuse
 // addresses that are not public.
 //
@@ -35,8 +35,8 @@ var (
 )
 
 const (
-	// MaxNames bounds the names of a list that are checked.
-	MaxNames = 50
+	// maxNames bounds the names of a list that are checked.
+	maxNames = 50
 
 	maxAnswer = 64 << 10 // bytes
 	atOnce    = 8
@@ -87,7 +87,7 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 	verified, seen := map[Claim]bool{}, map[Claim]bool{}
 	var open []Claim
 	for _, c := range claims {
-		if _, _, err := Split(c.Name); err != nil || seen[c] || len(seen) == MaxNames {
+		if _, _, err := Split(c.Name); err != nil || seen[c] || len(seen) == maxNames {
 			continue
 		}
 		seen[c] = true

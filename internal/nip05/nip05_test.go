@@ -197,15 +197,15 @@ func TestBounds(t *testing.T) {
 		mu.Unlock()
 	}, "")
 	var claims []Claim
-	for i := range 10 * MaxNames {
+	for i := range 10 * maxNames {
 		claims = append(claims, Claim{fmt.Sprintf("bob@host%d.example.com", i), key})
 	}
 	v.cfg.Client.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true // the certificate names example.com alone
-	if got := v.Verified(t.Context(), claims); len(got) != MaxNames || h.asked.Load() != MaxNames || most > atOnce {
+	if got := v.Verified(t.Context(), claims); len(got) != maxNames || h.asked.Load() != maxNames || most > atOnce {
 		t.Errorf("%d names, %d questions, %d at once", len(got), h.asked.Load(), most)
 	}
 
-	began := make(chan struct{}, MaxNames)
+	began := make(chan struct{}, maxNames)
 	silent, _ := verifier(t, func(_ http.ResponseWriter, r *http.Request) {
 		began <- struct{}{}
 		<-r.Context().Done()

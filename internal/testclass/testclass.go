@@ -25,7 +25,7 @@ import (
 // The settings of a run.
 const (
 	EnvReport = "LIGHTWORK_TEST_REPORT" // the file to which tests append what they left out
-	EnvLong   = "LIGHTWORK_LONG"        // not empty: long tests run completely
+	envLong   = "LIGHTWORK_LONG"        // not empty: long tests run completely
 	EnvSeed   = "LIGHTWORK_SEED"        // chooses the part of long tests; any text
 )
 
@@ -59,12 +59,12 @@ func NotInstalled(t testing.TB, program string) {
 	if other, ok := debianPackages[name]; ok {
 		name = other
 	}
-	Missing(t, program+" is not installed", "apt-get install "+name)
+	missing(t, program+" is not installed", "apt-get install "+name)
 }
 
-// Missing skips a test that lacks something which the command in remedy installs.
+// missing skips a test that lacks something which the command in remedy installs.
 // In CI the test fails, because nobody would notice there that it was skipped.
-func Missing(t testing.TB, what, remedy string) {
+func missing(t testing.TB, what, remedy string) {
 	t.Helper()
 	record(t, Required, what, remedy)
 	if os.Getenv("CI") == "true" {
@@ -82,7 +82,7 @@ func Unavailable(t testing.TB, reason string) {
 }
 
 // Whole reports whether long tests run completely in this run.
-func Whole() bool { return os.Getenv(EnvLong) != "" }
+func Whole() bool { return os.Getenv(envLong) != "" }
 
 // Size returns how much of a long test to run: whole in make long, else part. A
 // part of 0 skips the test. target is the make target that runs it completely.

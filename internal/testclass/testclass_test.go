@@ -80,15 +80,15 @@ func TestUnavailableIsListedInCIToo(t *testing.T) {
 func TestLongIsPlayedInPartAndWhole(t *testing.T) {
 	for long, want := range map[string]int{"": 3, "1": 300} {
 		read := report(t)
-		t.Setenv(EnvLong, long)
+		t.Setenv(envLong, long)
 		if n := Size(t, 3, 300, "soak"); n != want {
-			t.Errorf("%s=%s plays %d", EnvLong, long, n)
+			t.Errorf("%s=%s plays %d", envLong, long, n)
 		}
 		if table := read(); strings.Contains(table, "3 of 300   -> make soak") == (long == "1") {
-			t.Errorf("%s=%s:\n%s", EnvLong, long, table)
+			t.Errorf("%s=%s:\n%s", envLong, long, table)
 		}
 	}
-	e := end(t, func(t testing.TB) { t.Setenv(EnvLong, ""); Size(t, 0, 300, "soak") })
+	e := end(t, func(t testing.TB) { t.Setenv(envLong, ""); Size(t, 0, 300, "soak") })
 	if !e.skipped {
 		t.Error("a test of which nothing is played is not left out")
 	}

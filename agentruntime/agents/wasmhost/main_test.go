@@ -159,7 +159,7 @@ func supervised(tb testing.TB, dir string, names ...string) (*supervisor.Supervi
 		os.RemoveAll(sockets)
 	})
 	return s, s.Start(tb.Context(), supervisor.Spec{
-		ID: ID, Version: Version, Command: []string{self(tb), agentArgument, dir, stateIn(dir)},
+		ID: id, Version: version, Command: []string{self(tb), agentArgument, dir, stateIn(dir)},
 		Tools: names, Restart: supervisor.RestartPolicy{Never: true},
 	})
 }

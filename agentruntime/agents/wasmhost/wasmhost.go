@@ -32,10 +32,10 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/internal/wasm"
 )
 
-// ID and Version identify the agent; the node may launch it under another id.
+// id and Version identify the agent; the node may launch it under another id.
 const (
-	ID      = "lightwork.wasm"
-	Version = "1.0.0"
+	id      = "lightwork.wasm"
+	version = "1.0.0"
 )
 
 const (
@@ -132,7 +132,7 @@ func Main(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	return agent.Run(ctx, agent.Config{Version: Version, Tools: offers, Log: cfg.Log})
+	return agent.Run(ctx, agent.Config{Version: version, Tools: offers, Log: cfg.Log})
 }
 
 // load loads all tools.

@@ -39,7 +39,7 @@ func TestExamplesUnderASupervisor(t *testing.T) {
 		{"count", `{"text":"1 2"}`, "", wire.CodeFailed},
 		{"count", `{"text":"a","top":256}`, "", wire.CodeInvalidInput},
 	} {
-		res, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: c.tool, Input: json.RawMessage(c.input)})
+		res, err := s.Call(t.Context(), supervisor.Call{AgentID: id, Tool: c.tool, Input: json.RawMessage(c.input)})
 		if code(err) != c.code || c.code == "" && !sameJSON(t, string(res.Output), c.want) {
 			t.Errorf("%s %s: %s %v", c.tool, c.input, res.Output, err)
 		}
@@ -120,7 +120,7 @@ func TestRunawayEndsInTime(t *testing.T) {
 	begin := time.Now()
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: "loop", Input: json.RawMessage(slow)})
+		_, err := s.Call(t.Context(), supervisor.Call{AgentID: id, Tool: "loop", Input: json.RawMessage(slow)})
 		done <- err
 	}()
 	others := 0
@@ -132,7 +132,7 @@ func TestRunawayEndsInTime(t *testing.T) {
 			}
 			running = false
 		default:
-			if _, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: "good", Input: json.RawMessage("{}")}); err != nil {
+			if _, err := s.Call(t.Context(), supervisor.Call{AgentID: id, Tool: "good", Input: json.RawMessage("{}")}); err != nil {
 				t.Fatal("another call meanwhile:", err)
 			}
 			others++
@@ -145,7 +145,7 @@ func TestRunawayEndsInTime(t *testing.T) {
 	if others < 2 {
 		t.Errorf("%d other calls meanwhile", others)
 	}
-	res, err := s.Call(t.Context(), supervisor.Call{AgentID: ID, Tool: "loop", Input: json.RawMessage("{}")})
+	res, err := s.Call(t.Context(), supervisor.Call{AgentID: id, Tool: "loop", Input: json.RawMessage("{}")})
 	if err != nil || string(res.Output) != `{"n":1}` {
 		t.Error("the next call:", string(res.Output), err)
 	}

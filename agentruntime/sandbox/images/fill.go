@@ -73,8 +73,8 @@ func (b *builder) name(raw string) (name string, keep bool, err error) {
 	if name == "." || slices.Contains(providedDirs(), first) {
 		return "", false, nil
 	}
-	if b.entries++; b.entries > MaxEntries {
-		return "", false, fmt.Errorf("%w: it has more than %d entries", ErrBadImage, MaxEntries)
+	if b.entries++; b.entries > maxEntries {
+		return "", false, fmt.Errorf("%w: it has more than %d entries", ErrBadImage, maxEntries)
 	}
 
 	return name, true, nil
@@ -101,11 +101,11 @@ func (b *builder) file(name string, mode fs.FileMode, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	room := MaxBytes - b.bytes
+	room := maxBytes - b.bytes
 	n, err := io.Copy(f, io.LimitReader(r, room+1))
 	b.bytes += n
 	if err == nil && n > room {
-		err = fmt.Errorf("%w: it has more than %d bytes", ErrBadImage, int64(MaxBytes))
+		err = fmt.Errorf("%w: it has more than %d bytes", ErrBadImage, int64(maxBytes))
 	}
 	if err == nil {
 		err = f.Chmod(keptMode(mode))
@@ -141,7 +141,7 @@ func (b *builder) unpack(archive string) error {
 	}
 
 	// Headers count too, so that an archive of headers only is also bounded.
-	tr := tar.NewReader(io.LimitReader(r, MaxBytes+MaxEntries*2048))
+	tr := tar.NewReader(io.LimitReader(r, maxBytes+maxEntries*2048))
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {

@@ -106,14 +106,14 @@ func TestLimitsCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	b := &builder{root: root, bytes: MaxBytes - 3}
+	b := &builder{root: root, bytes: maxBytes - 3}
 	if err := b.file("fits", 0, strings.NewReader("123")); err != nil {
 		t.Error(err)
 	}
 	if err := b.file("not", 0, strings.NewReader("1")); !errors.Is(err, ErrBadImage) {
 		t.Errorf("one byte more: %v", err)
 	}
-	b = &builder{root: root, entries: MaxEntries - 1}
+	b = &builder{root: root, entries: maxEntries - 1}
 	if _, _, err := b.name("last"); err != nil {
 		t.Error(err)
 	}

@@ -23,8 +23,8 @@ import (
 
 // Limits of one image.
 const (
-	MaxEntries = 500_000
-	MaxBytes   = 16 << 30 // of all files together, unpacked
+	maxEntries = 500_000
+	maxBytes   = 16 << 30 // of all files together, unpacked
 
 	maxName          = 4096
 	maxManifestBytes = 256 << 20
