@@ -3,11 +3,13 @@ package node
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/advice"
@@ -116,4 +118,40 @@ func (n *Buyer) Use(ctx context.Context, do func(context.Context) error) error {
 	err := do(ctx)
 	stop()
 	return cmp.Or(err, g.Wait(), n.close())
+}
+
+// Confirmations are how many make a payment of the buyer's on the chain final.
+func (c *Node) Confirmations() int64 { return wallets.Confirmations(c.Buyer.Wallet) }
+
+// judgeOf asks the running node's organism; nil where none is configured.
+func judgeOf(c *Node) func(ctx context.Context, question string) (string, error) {
+	j := c.Buyer.Judge
+	if j.Listener == "" {
+		return nil
+	}
+
+	return func(ctx context.Context, question string) (string, error) {
+		node, err := AgentsOf(c).Dial(ctx)
+		if err != nil {
+			return "", err
+		}
+		out, err := node.Ask(ctx, host.AskRequest{Profile: j.Profile, Listener: j.Listener, Text: question}, func(host.CallEvent) {})
+		if err != nil {
+			return "", err
+		}
+		var answer struct{ Text *string }
+		if err := json.Unmarshal(out, &answer); err != nil || answer.Text == nil {
+			return "", errors.New("it is no agent that thinks: its answer has no text")
+		}
+		return *answer.Text, nil
+	}
+}
+
+// judgeReady says, before anybody is asked for anything, what the judge lacks.
+func judgeReady(ctx context.Context, c *Node) error {
+	if judgeOf(c) == nil {
+		return advice.Usage("name an agent that thinks under buyer.judge: docs/build-agents/thinking-agents.md; "+advice.MergeResults+" needs none", "%w", panel.ErrNoJudge)
+	}
+	_, err := AgentsOf(c).Dial(ctx)
+	return err
 }

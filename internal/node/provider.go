@@ -25,6 +25,8 @@ const StopTime = 10 * time.Second
 // tell hears once the agents have registered and selling begins, and what
 // happens then. A signal of reread has the organism read again.
 func RunProvider(ctx context.Context, c *Node, log *slog.Logger, tell *SaleLog, reread <-chan os.Signal) (err error) {
+	defer func() { err = wallets.Trouble(err, "provider", c.Provider.Wallet) }()
+
 	key, err := keys.Open(c.Config, "provider", log)
 	if err != nil {
 		return err

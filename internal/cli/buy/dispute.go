@@ -13,7 +13,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node"
-	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -82,7 +81,7 @@ func outputsOf(s *app.Streams, g *app.Globals, p buyer.Purchase) ([]byte, error)
 	}
 	return receipts.ChainPayment{
 		Outputs: p.Payment.Outpoints, Sats: (p.Payment.AmountMsats + 999) / 1000,
-		Confirmations: wallets.Confirmations(c.Buyer.Wallet),
+		Confirmations: c.Confirmations(),
 	}.File()
 }
 

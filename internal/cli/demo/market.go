@@ -20,7 +20,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node"
-	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/relay/server"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -141,7 +140,7 @@ type demoMarket struct {
 	app.Streams
 	relay    *server.Server
 	relayOn  net.Listener
-	ledger   *wallets.Ledger // nil with real wallets
+	ledger   *node.PlayLedger // nil with real wallets
 	ledgerOn net.Listener
 	ready    chan struct{} // closed when the provider sells
 }
@@ -200,7 +199,7 @@ func (d Cmd) open(ctx context.Context, dir string, level sandbox.Level, s *app.S
 		return nil, err
 	}
 	if m.ledgerOn != nil {
-		m.ledger, err = wallets.OpenLedger(ctx, m.config.Config, s.Log)
+		m.ledger, err = m.config.PlayLedger(ctx)
 	}
 	return m, err
 }

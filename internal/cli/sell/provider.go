@@ -17,7 +17,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/node/health"
-	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -58,7 +57,7 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 	signal.Notify(reread, syscall.SIGHUP)
 	defer signal.Stop(reread)
 
-	err = node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, app.Say, func(key string) {
+	return node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, app.Say, func(key string) {
 		npub, _ := receipts.Npub(key)
 		s.Told.Info("selling as " + npub)
 		if a := c.Admission().Word(); a != provider.AdmissionOpen {
@@ -71,7 +70,6 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 			s.Told.Info("PLAY MONEY: nothing that is earned here is worth anything")
 		}
 	}), reread)
-	return wallets.Trouble(err, "provider", c.Provider.Wallet)
 }
 
 // sandboxReady says why jobs could not run in the sandbox, before anything is

@@ -33,7 +33,7 @@ func openRoleCashu(ctx context.Context, s *app.Streams, g *app.Globals, named co
 	if err != nil {
 		return nil, role, nil, err
 	}
-	wal, closeWallet, err := wallets.OpenCashu(ctx, c.Config, w, role, s.Log)
+	wal, closeWallet, err := wallets.OpenNotes(ctx, c.Config, w, role, s.Log)
 	return wal, role, closeWallet, err
 }
 
@@ -51,13 +51,13 @@ func (w walletCashuTopupCmd) Run(ctx context.Context, s *app.Streams, g *app.Glo
 	}
 	defer closeWallet()
 
-	t, err := wal.Topup(ctx, w.Sats)
+	invoice, arrive, err := wal.Topup(ctx, w.Sats)
 	if err != nil {
 		return advice.Hint(err, wallets.CashuHint(err))
 	}
-	fmt.Fprintln(s.Out, t.Invoice)
+	fmt.Fprintln(s.Out, invoice)
 	fmt.Fprintln(s.Err, "lightwork: pay this invoice of the mint's with any Lightning wallet")
-	if err := wal.AwaitTopup(ctx, t); err != nil {
+	if err := arrive(ctx); err != nil {
 		return advice.Hint(err, "once it is paid the notes are fetched whenever the wallet runs")
 	}
 	fmt.Fprintf(s.Err, "lightwork: %s more in the %s's wallet\n", display.Msats(w.Sats*1000), role)
@@ -81,7 +81,7 @@ func (w walletCashuExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Gl
 	if w.Sats == 0 {
 		return listTokens(ctx, s, wal, w.JSON)
 	}
-	t, err := wal.Export(ctx, w.Sats)
+	t, err := wal.TakeOut(ctx, w.Sats)
 	if err != nil {
 		return advice.Hint(err, wallets.CashuHint(err))
 	}

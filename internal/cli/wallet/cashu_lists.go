@@ -24,7 +24,7 @@ type meltView struct {
 
 func meltViewOf(m wallets.MintPayment) meltView {
 	v := meltView{
-		At: m.At.UTC(), State: string(m.State), AmountMsats: m.AmountMsats, CostSats: m.CostSats,
+		At: m.At.UTC(), State: m.State, AmountMsats: m.AmountMsats, CostSats: m.CostSats,
 		PaymentHash: m.Hash.String(), Failure: m.Failure,
 	}
 	if !m.Preimage.IsZero() {
@@ -34,7 +34,7 @@ func meltViewOf(m wallets.MintPayment) meltView {
 }
 
 func listMelts(ctx context.Context, s *app.Streams, wal *wallets.Notes, asJSON bool) error {
-	list, err := wal.Melts(ctx)
+	list, err := wal.Payments(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ type tokenView struct {
 }
 
 func listTokens(ctx context.Context, s *app.Streams, wal *wallets.Notes, asJSON bool) error {
-	list, err := wal.Tokens(ctx)
+	list, err := wal.TakenOut(ctx)
 	if err != nil {
 		return err
 	}

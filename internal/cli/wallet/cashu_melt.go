@@ -49,7 +49,7 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		}
 	}
 
-	m, err := wal.MeltQuote(ctx, w.Invoice)
+	m, err := wal.Quote(ctx, w.Invoice)
 	if errors.Is(err, payments.ErrBadRequest) {
 		return advice.Usage("nothing was paid; an invoice begins with lnbc, and --to-address NAME@HOST asks for one", "%w", err)
 	}
@@ -57,13 +57,13 @@ func (w walletCashuMeltCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		return advice.Hint(err, wallets.MeltHint(err))
 	}
 
-	if wallets.IsUnpaid(m) {
+	if m.IsUnpaid() {
 		if err := w.begin(ctx, s, wal, role, m); err != nil {
 			return err
 		}
 	}
 
-	if m, err = wal.AwaitMelt(ctx, m.Hash); err != nil {
+	if m, err = wal.Await(ctx, m); err != nil {
 		return advice.Hint(err, "the payment is not undone: its end is found out whenever the wallet runs; lightwork wallet cashu-melt lists it")
 	}
 	return tellMelt(s, m, w.JSON)
@@ -93,7 +93,7 @@ func isLightningAddress(text string) bool {
 
 // begin has the invoice paid if its cost is within bounds and somebody says yes.
 func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *wallets.Notes, role string, m wallets.MintPayment) error {
-	cost, err := wal.MeltCost(ctx, m)
+	cost, err := wal.Cost(ctx, m)
 	if err != nil {
 		return advice.Hint(err, wallets.MeltHint(err))
 	}
@@ -118,7 +118,7 @@ func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *wall
 		}
 	}
 
-	if err := wal.Melt(ctx, m.Hash, cost); err != nil {
+	if err := wal.Pay(ctx, m, cost); err != nil {
 		return advice.Hint(err, wallets.MeltHint(err))
 	}
 	return nil
@@ -126,7 +126,7 @@ func (w walletCashuMeltCmd) begin(ctx context.Context, s *app.Streams, wal *wall
 
 // tellMelt prints the preimage, which is the payment's proof.
 func tellMelt(s *app.Streams, m wallets.MintPayment, asJSON bool) error {
-	if wallets.IsUnpaid(m) {
+	if m.IsUnpaid() {
 		return advice.Hint(fmt.Errorf("the mint did not pay: %s", m.Failure), "the notes are yours again; the same command tries once more")
 	}
 	if asJSON {

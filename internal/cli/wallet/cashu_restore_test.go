@@ -11,8 +11,8 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/internal/testclass"
-	"github.com/lightwork-market/lightwork/payments/cashu"
 )
 
 // TestRestoreIsSeenToGoOn: on a terminal, in one line; elsewhere it says nothing
@@ -28,8 +28,8 @@ func TestRestoreIsSeenToGoOn(t *testing.T) {
 	if tell == nil {
 		t.Fatal("a terminal is not taken for one")
 	}
-	tell(100, cashu.Restored{})
-	tell(200, cashu.Restored{Notes: 3, Sats: 21})
+	tell(100, wallets.RestoredNotes{})
+	tell(200, wallets.RestoredNotes{Notes: 3, Sats: 21})
 	end()
 	tty.Close()
 	said, _ := io.ReadAll(screen) // ends with an error: nobody has the other end

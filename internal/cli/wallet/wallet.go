@@ -135,7 +135,7 @@ func (w walletPlayServeCmd) Run(ctx context.Context, s *app.Streams, g *app.Glob
 		return advice.Usage("for example --listen "+defaultLedger, "play money is served on loopback only, not on %s", listen)
 	}
 
-	ledger, err := wallets.OpenLedger(ctx, c.Config, s.Log)
+	ledger, err := c.PlayLedger(ctx)
 	if err != nil {
 		return err
 	}

@@ -93,17 +93,6 @@ func CashuHint(err error) string {
 	return advice.Check + " asks the mint"
 }
 
-// What a command does with notes of a mint.
-type (
-	Notes         = cashu.Wallet
-	MintPayment   = cashu.Melt
-	RestoredNotes = cashu.Restored
-)
-
-// IsUnpaid reports a payment that the mint was not yet asked for, or has failed to
-// make.
-func IsUnpaid(m MintPayment) bool { return m.State == cashu.MeltQuoted || m.State == cashu.MeltFailed }
-
 // AddressInvoice asks the service of a Lightning address for an invoice.
 func AddressInvoice(ctx context.Context, address string, msats int64) (string, error) {
 	return lud16.New(lud16.Config{Client: relay.NewPublicClient(AddressDial)}).Invoice(ctx, address, msats)

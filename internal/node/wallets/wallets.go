@@ -7,9 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"path/filepath"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/advice"
@@ -89,34 +86,6 @@ func ReceivableBy(ctx context.Context, w Wallet) (msats int64, counted bool, err
 	msats, err = node.Receivable(ctx)
 	return msats, true, err
 }
-
-// Ledger keeps the accounts of play money.
-type Ledger struct {
-	ledger *playnet.Ledger
-	log    *slog.Logger
-}
-
-// OpenLedger opens the ledger of a configuration, or makes it.
-func OpenLedger(ctx context.Context, c *config.Config, log *slog.Logger) (*Ledger, error) {
-	dir := c.DataDir("play")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	ledger, err := playnet.Open(ctx, filepath.Join(dir, "ledger.db"), playnet.Config{Logger: log})
-	if err != nil {
-		return nil, err
-	}
-	return &Ledger{ledger, log}, nil
-}
-
-// Serve answers on ln until ctx ends, and closes the ledger.
-func (l *Ledger) Serve(ctx context.Context, ln net.Listener) error {
-	err := playnet.NewServer(l.ledger, l.log).Serve(ctx, ln)
-	return cmp.Or(err, l.Close())
-}
-
-// Close closes a ledger that is not served.
-func (l *Ledger) Close() error { return l.ledger.Close() }
 
 // Confirmations are how many make a payment of a wallet on the chain final.
 func Confirmations(w config.Wallet) int64 {
