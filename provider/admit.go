@@ -144,3 +144,25 @@ func chooseMode(terms receipts.RequestTerms, o Offer) (receipts.Mode, Reason) {
 	}
 	return "", because(CodeInvalidInput, fmt.Sprintf("payment_mode: only %v on offer", o.Modes))
 }
+
+// votes refuses a seat of a panel whose document says something else, or that has
+// one seat: who reveals to a panel of one tells the buyer what the result is, and
+// is paid by nobody.
+func votes(terms receipts.RequestTerms, req *schemas.Request) Reason {
+	var want schemas.Adjudication
+	switch terms.Agreement {
+	case "commit":
+		want = schemas.MajorityVote
+	case "judge":
+		want = schemas.JudgeModel
+	case "merge":
+		want = schemas.Merge
+	default:
+		return Reason{}
+	}
+
+	if v := req.Verification(); v.Redundancy >= 2 && v.Adjudication == want {
+		return Reason{}
+	}
+	return because(CodeInvalidInput, fmt.Sprintf("param agreement: needs verification.redundancy of 2 or more and adjudication %s", want))
+}

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,10 +12,11 @@ import (
 // begin waits for a free slot and runs the job.
 func (a *actor) begin(ctx context.Context) error {
 	p, j := a.p, a.job
-	deadline, err := a.deadline(ctx)
+	held, err := a.bill.HeldUntil(ctx, j.RunLimit())
 	if err != nil {
 		return err
 	}
+	deadline := p.executor.Deadline(j, held)
 	if j.Run >= p.limits.Runs {
 		return openjob.GiveBack(StateFailed, CodeNodeRestart, fmt.Sprintf("no run of %d lasted", j.Run))
 	}
@@ -50,12 +50,17 @@ func (a *actor) begin(ctx context.Context) error {
 		return openjob.GiveBack(StateFailed, CodeDeadline, "no free slot in time")
 	}
 
-	err = a.run(wait, deadline)
-	leave()
-	if v := (*verdict)(nil); errors.As(err, &v) {
-		return a.conclude(ctx, v)
+	attempt, err := p.executor.Begin(wait, j, deadline)
+	if err != nil {
+		leave()
+		return err
 	}
-	return err
+	made, err := attempt.Perform(ctx)
+	if err == nil {
+		err = a.delivery.Record(ctx, made)
+	}
+	leave()
+	return attempt.Conclude(ctx, err)
 }
 
 // deliveredBefore asks what the relays know of the job, until its deadline. A
@@ -74,40 +79,6 @@ func (a *actor) deliveredBefore(ctx context.Context, deadline time.Time) (bool, 
 		return false, ctx.Err()
 	}
 	return err == nil && delivered, nil
-}
-
-// runMargin is what a run gets beyond the request's own limit, for starting
-// and stopping the agent.
-const runMargin = 30 * time.Second
-
-// deadline is the job's one deadline: the least of all that bounds the work
-// (K-24). It was decided as the first run started, or it is now: from the time to
-// wait for a slot, the request's own limit, and how long the payment is held.
-func (a *actor) deadline(ctx context.Context) (time.Time, error) {
-	limit := a.job.RunLimit()
-	end := a.job.Deadline
-	if end.IsZero() {
-		end = a.startBy().Add(limit + runMargin)
-	}
-	held, err := a.bill.HeldUntil(ctx, limit)
-	if err != nil || held.IsZero() {
-		return end, err
-	}
-	return earlier(end, held), nil
-}
-
-// startBy is when a job that has not begun is waited for no longer: counted from
-// what the store has, so that a restart gives no time.
-func (a *actor) startBy() time.Time {
-	j, wait := a.job, a.p.limits.QuoteTTL
-	if j.State != StateQuoted { // paid then
-		return j.StateAt.Add(wait)
-	}
-	by := j.AddedAt.Add(wait)
-	if j.Engagement != nil { // as long after the fee as without one
-		by = by.Add(wait)
-	}
-	return earlier(by, j.ExpiresAt)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/lifecycle"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
@@ -69,51 +69,6 @@ type Cipher interface {
 	NIP04Decrypt(ctx context.Context, peer, hidden string) (string, error)
 }
 
-// Runner runs a typed job on an agent.
-type Runner interface {
-	Run(ctx context.Context, r Run) (Outcome, error)
-	// Tool names the tool that jobs of a type run on, "<agent_id>/<tool_name>":
-	// a job's plan names it before the run.
-	Tool(schemaID string) string
-}
-
-// Run is one execution of a job.
-type Run struct {
-	RequestID   string
-	Number      int
-	SchemaID    string
-	Input       []byte // canonical typed request
-	Thread      string
-	DirectiveID string
-	Timeout     time.Duration
-	// OnStream gets output as it appears; it must not block.
-	OnStream func(channel, text string)
-}
-
-// Outcome is what an agent produced.
-type Outcome struct {
-	Output    []byte // the result document
-	Artifacts [][]byte
-	// Call is the call that gave Output, as the runner's journal has it; the
-	// trajectory tells of it in the journal's words (M-4). Nil: there is no
-	// journal, and the trajectory has the run's own times.
-	Call *Call
-}
-
-// Call is a tool's call and its result: two entries of a journal.
-type Call struct {
-	Asked, Answered time.Time
-	Params, Output  hashing.Digest // of the payloads
-}
-
-// RunError says why a run gave no result; the job is not charged (K-47).
-type RunError struct {
-	Reason    Reason
-	Retryable bool
-}
-
-func (e *RunError) Error() string { return e.Reason.String() }
-
 // Images says which root file systems a sandbox job may name.
 type Images struct {
 	// Fetches says whether a repository would be fetched from an address; nil:
@@ -124,6 +79,16 @@ type Images struct {
 	HostDigest  string // digest of the host toolchain's manifest
 	Confinement string // how firmly commands are confined, as announced; empty: not said
 	Registered  func(digest string) bool
+}
+
+// Lifecycle says which events of NIP-SA's proposal are published. The zero
+// value publishes none.
+type Lifecycle struct {
+	Kinds lifecycle.Kinds
+	// Encrypt hides all trajectories from everybody but the buyer, who then gets
+	// them with params and payloads. Those of results that were sealed or
+	// encrypted are hidden in any case.
+	Encrypt bool
 }
 
 // Config is all a provider needs.

@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/deliver"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -27,7 +28,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{key: key, announcer: announce.New(announce.Config{}), restored: restore.New(restore.Config{Key: key})}
+	p := &Provider{key: key, deliverer: deliver.New(deliver.Config{}), announcer: announce.New(announce.Config{}), restored: restore.New(restore.Config{Key: key})}
 	for name, c := range map[string]struct {
 		own      domain.Domain
 		optional bool
@@ -47,7 +48,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			if err := check.Sign(strings.Repeat("1", 64)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := p.closingOf(t.Context(), check)
+			_, err := p.deliverer.ClosingOf(t.Context(), check)
 			return err == nil
 		}},
 		"ping": {domain.Ping, true, func(tags nostr.Tags) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/provider/internal/charge"
+	"github.com/lightwork-market/lightwork/provider/internal/deliver"
 	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -17,14 +18,13 @@ import (
 
 // actor owns one job: its goroutine does the job's steps.
 type actor struct {
-	p    *Provider
-	job  *openjob.Job
-	bill *charge.Bill
+	p        *Provider
+	job      *openjob.Job
+	bill     *charge.Bill
+	delivery *deliver.Delivery
 	// unreadable is why some of the job's documents could not be parsed; nil if all were.
 	unreadable error
 	canceled   sync.Once // job.Cancel is closed
-
-	answers answers // Provider.mu owns it: what relays said of the result
 }
 
 // drive does the job's next step from where it stands, reads where it stands now, and
@@ -155,7 +155,7 @@ func (a *actor) settle(ctx context.Context, c *Charge, pay Payment) error {
 
 	var record []OutEvent
 	if c.Purpose == receipts.PurposeResult {
-		record = a.p.trajectoryEvents(ctx, a.job)
+		record = a.delivery.Session(ctx)
 	}
 	if err := a.bill.Settle(ctx, c, pay, record); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (a *actor) close(ctx context.Context, e *openjob.End, text string, owed *Cr
 	}
 	out := []OutEvent{feedback}
 	if e.State == StateSucceeded {
-		out = append(out, a.p.trajectoryEvents(ctx, a.job)...)
+		out = append(out, a.delivery.Session(ctx)...)
 	}
 
 	if err := a.p.cfg.Store.Close(ctx, a.job.RequestID, e.State, e.Reason, owed, out...); err != nil {
@@ -374,4 +374,88 @@ func (p *Provider) acceptance(ctx context.Context, ev nostr.Event) {
 	if p.collector.Accept(ctx, &j, a.job.QuoteOf(j.Due()), ev) {
 		p.wake(j.RequestID)
 	}
+}
+
+// closing answers a buyer that closed its panel's commits: with the reveal, if
+// our commit is among those that count.
+func (p *Provider) closing(ctx context.Context, ev nostr.Event) {
+	c, err := p.deliverer.ClosingOf(ctx, ev)
+	if err != nil {
+		p.log.Debug("closing dropped", "event", ev.ID, "err", err)
+		return
+	}
+
+	for _, seat := range c.Results {
+		if seat.Provider != p.key {
+			continue
+		}
+		a := p.openOf(ev.PubKey, seat.RequestID)
+		if a == nil || a.unreadable != nil {
+			continue
+		}
+		j, err := p.cfg.Store.Job(ctx, seat.RequestID)
+		if err != nil {
+			continue
+		}
+		if err := a.delivery.Reveal(ctx, &j, c, seat); err != nil {
+			p.log.Error("reveal", "request", j.RequestID, "err", err)
+			p.storeTrouble(err)
+		}
+	}
+}
+
+// onAck notes answers to a job's result and wakes the job.
+func (p *Provider) onAck(requestID string, acks []Ack) {
+	p.mu.Lock()
+	a := p.open[requestID]
+	p.mu.Unlock()
+	if a != nil {
+		a.delivery.Note(acks)
+		a.wake()
+	}
+}
+
+// deliver brings a durable result to the buyer and the money home, in this
+// order: blobs on a server, the 6050 on a relay (the outbox does both), then
+// settling. What could not be published was not served: then the money goes back.
+func (a *actor) deliver(ctx context.Context) error {
+	by, err := a.bill.DeliverBy(ctx)
+	if end := (*openjob.End)(nil); errors.As(err, &end) {
+		if err := a.end(ctx, end); err != nil {
+			return err
+		}
+		return a.p.pub.Withdraw(ctx, a.job.Result.EventID)
+	}
+	if err != nil {
+		return err
+	}
+
+	taken, err := a.delivery.IsTaken(ctx)
+	if err != nil {
+		return err
+	}
+	if !taken {
+		return a.delivery.Await(ctx, by)
+	}
+
+	var pay *Payment
+	switch a.job.Mode {
+	case receipts.ModeFree:
+		if err := a.end(ctx, &openjob.End{State: StateSucceeded}); err != nil {
+			return err
+		}
+		a.job.State = StateSucceeded
+		a.job.Keep()
+		return nil
+	case receipts.ModePrepay:
+		pay = a.job.Payment
+	case receipts.ModePostpay:
+		pay, err = a.bill.AwaitPostpay(ctx)
+	case receipts.ModeHold:
+		pay, err = a.bill.ClaimHold(ctx)
+	}
+	if err != nil || pay == nil {
+		return err
+	}
+	return a.settle(ctx, &a.job.Charge, *pay)
 }

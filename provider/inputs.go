@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -78,7 +79,7 @@ func (w *waiting) cancel(buyer, id string) {
 func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
 	switch {
 	case p.mayBeSold(view):
-	case namesSchema(view):
+	case openjob.NamesSchema(view):
 		return because(CodeUnsupportedSchema, notOnOffer)
 	default:
 		return because(CodeUntypedJob, "the request names no schema, and text generation is not on offer here")

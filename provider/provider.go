@@ -17,10 +17,12 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/charge"
+	"github.com/lightwork-market/lightwork/provider/internal/deliver"
 	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
+	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
 // intakeWorkers bounds how many events are admitted at the same time; they
@@ -56,6 +58,8 @@ type Provider struct {
 	halt      chan error // cap 1: the store failed for good
 	refunds   *refund.Refunder
 	collector *charge.Collector
+	executor  *run.Executor
+	deliverer *deliver.Deliverer
 
 	mu   sync.Mutex
 	open map[string]*actor // by request id
@@ -119,6 +123,16 @@ func New(cfg Config) (*Provider, error) {
 			Postpay: p.limits.PostpayTTL, LookupEvery: p.limits.LookupEvery, HoldMargin: p.limits.HoldMargin,
 			Unconfirmed: p.limits.Unconfirmed, Silence: p.limits.Silence,
 		},
+	})
+	p.executor = run.New(run.Config{
+		Store: cfg.Store, Runner: cfg.Runner, Publisher: p.pub, Log: p.log, Tell: p.tell,
+		Runs: p.limits.Runs, StartIn: p.limits.QuoteTTL, Key: p.key, Producer: cfg.Profile.Producer, Lifecycle: cfg.Lifecycle.Kinds,
+		Node: func() payments.Node { return p.node },
+	})
+	p.deliverer = deliver.New(deliver.Config{
+		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log, Tell: p.tell, Leave: p.gate.Leave, Preimage: p.collector.Preimage,
+		Key: p.key, RootSecret: cfg.RootSecret, Policy: p.policy, PolicyID: p.policyID, LookupEvery: p.limits.LookupEvery,
+		Lifecycle: cfg.Lifecycle.Kinds, HideSession: cfg.Lifecycle.Encrypt, Encrypts: cfg.Cipher != nil,
 	})
 
 	p.announcer = announce.New(announce.Config{
@@ -258,7 +272,8 @@ func (p *Provider) launch(j *openjob.Job, unreadable error) {
 	if p.open[id] != nil || p.runCtx.Err() != nil {
 		return
 	}
-	a := &actor{p: p, job: j, bill: p.collector.Bill(j), unreadable: unreadable}
+	bill := p.collector.Bill(j)
+	a := &actor{p: p, job: j, bill: bill, delivery: p.deliverer.Delivery(j, bill), unreadable: unreadable}
 	p.open[id] = a
 	p.jobs.Go(func() {
 		a.drive(p.runCtx)
@@ -270,16 +285,21 @@ func (p *Provider) launch(j *openjob.Job, unreadable error) {
 	})
 }
 
-// wake tells a job's goroutine to look again.
+// wake tells the job's goroutine to look again.
+func (a *actor) wake() {
+	select {
+	case a.job.Wake <- struct{}{}:
+	default:
+	}
+}
+
+// wake tells a job's goroutine, if it has one, to look again.
 func (p *Provider) wake(id string) {
 	p.mu.Lock()
 	a := p.open[id]
 	p.mu.Unlock()
 	if a != nil {
-		select {
-		case a.job.Wake <- struct{}{}:
-		default:
-		}
+		a.wake()
 	}
 }
 

@@ -8,9 +8,11 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/charge"
+	"github.com/lightwork-market/lightwork/provider/internal/deliver"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
+	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
 // Store keeps jobs: what each stage asks of a database, and what is asked for the steps
@@ -24,6 +26,8 @@ type Store interface {
 	restore.Store
 	refund.Store
 	charge.Store
+	run.Store
+	deliver.Store
 	Debts
 
 	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
@@ -39,18 +43,6 @@ type Store interface {
 	// Jobs lists jobs, newest first; at most limit if limit > 0.
 	Jobs(ctx context.Context, limit int) ([]Job, error)
 
-	// Start moves paid, quoted (postpay and free: d is their directive and
-	// thread is made, else d is nil) or running -> running and returns the run
-	// number, which fences Finish. The first run's deadline becomes the job's;
-	// that of a later run is not looked at.
-	Start(ctx context.Context, requestID string, d *Directive, thread string, plan Plan, out ...OutEvent) (run int, err error)
-	// Finish moves running -> delivering if run is the current run, with the
-	// result and the bytes of all that it refers to. ErrConflict for a result of
-	// another plan than the run's.
-	Finish(ctx context.Context, requestID string, run int, r Result, contents [][]byte, out ...OutEvent) error
-	// SetResultEvent replaces the event of a result in delivery, if it is still the
-	// one that is named first; that one is offered no more. The rest stays.
-	SetResultEvent(ctx context.Context, requestID, was, eventID string, out OutEvent) error
 	// Close moves an open job to a terminal state without a receipt (failed,
 	// canceled, expired; succeeded for free jobs). The thread ends. credit, if
 	// not nil, is recorded as owed, with its refund. ErrRefundTaken. The result of a
@@ -66,10 +58,6 @@ type Store interface {
 	// Unsent counts queued events younger than maxAge that fewer relays confirmed
 	// than must.
 	Unsent(ctx context.Context, maxAge time.Duration) (int, error)
-	// Acks lists what relays said of the events of one job.
-	Acks(ctx context.Context, requestID string) ([]Ack, error)
-	// Confirmed counts the relays that said OK to an event.
-	Confirmed(ctx context.Context, eventID string) (int, error)
 }
 
 // Debts is the part of a Store that keeps what is owed to buyers. A buyer's

@@ -1,11 +1,11 @@
 package provider
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -24,9 +24,9 @@ func (p *Provider) typedOf(ev nostr.Event) (receipts.TypedRequest, Reason) {
 	untyped, plain := receipts.UntypedOf(ev.Tags)
 	sells := ev.Kind == p.kinds.Request && slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
 	switch {
-	case namesSchema(ev) && p.mayBeSold(ev):
+	case openjob.NamesSchema(ev) && p.mayBeSold(ev):
 		return receipts.TypedRequest{}, because(CodeInvalidInput, err.Error()+"; name one job type as param schema, and send its document as one input of type text")
-	case namesSchema(ev):
+	case openjob.NamesSchema(ev):
 		return receipts.TypedRequest{}, because(CodeUnsupportedSchema, notOnOffer)
 	case plain != nil && sells:
 		return receipts.TypedRequest{}, because(CodeInvalidInput, plain.Error())
@@ -57,36 +57,12 @@ func isElsewhere(t nostr.Tag) bool {
 // its inputs say.
 func (p *Provider) mayBeSold(ev nostr.Event) bool {
 	return slices.ContainsFunc(p.cfg.Offers, func(o Offer) bool {
-		if !namesSchema(ev) {
+		if !openjob.NamesSchema(ev) {
 			return ev.Kind == p.kinds.Request && o.SchemaID == string(schemas.TextGeneration)
 		}
 		return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool {
-			s, known := schemas.Lookup(paramSchema(t))
+			s, known := schemas.Lookup(openjob.SchemaParam(t))
 			return known && string(s.ID) == o.SchemaID
 		})
 	})
-}
-
-// paramSchema is the schema that a tag names, "" if it names none.
-func paramSchema(t nostr.Tag) string {
-	if len(t) >= 3 && t[0] == "param" && (t[1] == "schema" || t[1] == "schema_id" || t[1] == "job_type") {
-		return t[2]
-	}
-	return ""
-}
-
-func namesSchema(ev nostr.Event) bool {
-	return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool { return paramSchema(t) != "" })
-}
-
-// wordsOf is what an untyped request is answered with: the text of the result.
-func wordsOf(req nostr.Event, output []byte) (text string, ok bool) {
-	if namesSchema(req) {
-		return "", false
-	}
-	var r schemas.TextResult
-	if json.Unmarshal(output, &r) != nil {
-		return "", false
-	}
-	return r.Text, true
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
+	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
 // The words of package job, under the names that a program which embeds a provider
@@ -140,6 +141,15 @@ const (
 	TrustNobody       = admission.TrustNobody
 	TrustFollows      = admission.TrustFollows
 	TrustFollows2     = admission.TrustFollows2
+)
+
+// What runs the jobs.
+type (
+	Runner   = run.Runner
+	Run      = run.Run
+	Outcome  = run.Outcome
+	Call     = run.Call
+	RunError = run.Error
 )
 
 // How debts are paid back.

@@ -261,12 +261,10 @@ var tested = []string{
 
 // over has, by measure and room, what is over its bound today.
 var over = map[string]int{
-	"files of provider": 26,
-
-	"methods of provider.Provider":                   66,
+	"methods of provider.Provider":                   45,
 	"methods of provider/internal/publish.Publisher": 49,
 
-	"methods of the interface provider.Store": 20,
+	"methods of the interface provider.Store": 17,
 
 	"pairs of files": 515,
 }

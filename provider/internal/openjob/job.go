@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -128,4 +129,25 @@ func (o *Job) Refresh(ctx context.Context, read func(ctx context.Context, reques
 		o.Job = j
 	}
 	return err
+}
+
+// Made is what a run gave: a result, and the bytes that it refers to.
+type Made struct {
+	Result    job.Result
+	Replay    []byte // REPLAY.jsonl
+	Artifacts [][]byte
+}
+
+// SchemaParam is the schema that a tag of a request names, "" if it names none.
+func SchemaParam(t nostr.Tag) string {
+	if len(t) >= 3 && t[0] == "param" && (t[1] == "schema" || t[1] == "schema_id" || t[1] == "job_type") {
+		return t[2]
+	}
+	return ""
+}
+
+// NamesSchema reports whether a request names a schema; one of an ordinary NIP-90 client
+// names none.
+func NamesSchema(asked nostr.Event) bool {
+	return slices.ContainsFunc(asked.Tags, func(t nostr.Tag) bool { return SchemaParam(t) != "" })
 }

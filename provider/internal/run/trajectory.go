@@ -1,4 +1,4 @@
-package provider
+package run
 
 import (
 	"bytes"
@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/replay"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -33,51 +35,53 @@ var errJournal = errors.New("the journal has another call")
 
 // planHash is the hash of what a run of the job will do: it is committed before
 // the tool is called (OA-6.3).
-func planHash(job Job, tool string) (hashing.Digest, error) {
-	params := hashing.Bytes(job.Input) // which is canonical
-	return hashing.SumValue(plan{1, job.JobHash.String(), []planStep{{stepID, tool, params.String()}}})
+func planHash(j *openjob.Job, tool string) (hashing.Digest, error) {
+	params := hashing.Bytes(j.Input) // which is canonical
+	return hashing.SumValue(plan{1, j.JobHash.String(), []planStep{{stepID, tool, params.String()}}})
 }
 
-// trajectory writes the session of one run as REPLAY.jsonl and gathers the
+// trajectory writes the session of the run as REPLAY.jsonl and gathers the
 // hashes that the result event and the receipt carry.
-func (p *Provider) trajectory(job Job, req *schemas.Request, result *schemas.Result, tool string, out Outcome, started, finished time.Time) (Result, []byte, error) {
-	r := Result{
-		SessionID: fmt.Sprintf("%s-%d", job.RequestID[:16], job.Run),
-		Output:    result.Canonical, OutputHash: result.OutputHash, PlanHash: job.PlanHash,
-		StartedAt: started, FinishedAt: finished,
+func (a *Attempt) trajectory(result *schemas.Result, out Outcome, finished time.Time) (*openjob.Made, error) {
+	r := job.Result{
+		SessionID: fmt.Sprintf("%s-%d", a.job.RequestID[:16], a.job.Run),
+		Output:    result.Canonical, OutputHash: result.OutputHash, PlanHash: a.job.PlanHash,
+		StartedAt: a.began, FinishedAt: finished,
 	}
-	agreement, err := req.AgreementHash(result)
+	agreement, err := a.job.Typed.AgreementHash(result)
 	if err != nil && !errors.Is(err, schemas.ErrNoAgreement) {
-		return Result{}, nil, err
+		return nil, err
 	}
 	if err == nil {
 		r.AgreementHash = &agreement
 	}
-	paramsHash := hashing.Bytes(job.Input)
-	call := Call{Asked: started, Answered: finished, Params: paramsHash, Output: r.OutputHash}
+
+	paramsHash := hashing.Bytes(a.job.Input)
+	call := Call{Asked: a.began, Answered: finished, Params: paramsHash, Output: r.OutputHash}
 	if out.Call != nil {
 		if call = *out.Call; call.Params != paramsHash || call.Output != r.OutputHash {
-			return Result{}, nil, errJournal
+			return nil, errJournal
 		}
 	}
 
 	var file bytes.Buffer
 	w := replay.NewWriter(&file)
-	for _, line := range p.lines(job, r, result, tool, call) {
+	for _, line := range a.lines(r, result, call) {
 		if err := w.Write(line); err != nil {
-			return Result{}, nil, err
+			return nil, err
 		}
 	}
 
 	hashes, err := w.Close()
 	if err != nil {
-		return Result{}, nil, err
+		return nil, err
 	}
 	r.Trajectory, r.Redacted, r.Replay = hashes.Trajectory, hashes.Redacted, hashes.Replay
-	return r, file.Bytes(), nil
+	return &openjob.Made{Result: r, Replay: file.Bytes(), Artifacts: out.Artifacts}, nil
 }
 
-func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string, call Call) []replay.Line {
+func (a *Attempt) lines(r job.Result, result *schemas.Result, call Call) []replay.Line {
+	j, node := a.job, a.cfg.Node()
 	latency := r.FinishedAt.Sub(r.StartedAt).Milliseconds()
 	ok, exit, commands, exits := outcome(result)
 	utility, step, session := 1.0, replay.StepSuccess, replay.SessionSuccess
@@ -86,23 +90,23 @@ func (p *Provider) lines(job Job, r Result, result *schemas.Result, tool string,
 	}
 	begin, end := replay.At(r.StartedAt), replay.At(r.FinishedAt)
 	lines := []replay.Line{
-		&replay.ReplayHeader{ReplayVersion: replay.Version, Producer: p.cfg.Profile.Producer, CreatedAt: begin},
-		&replay.SessionStart{T: begin, SessionID: r.SessionID, PolicyBundleID: job.PolicyID.String()},
+		&replay.ReplayHeader{ReplayVersion: replay.Version, Producer: a.cfg.Producer, CreatedAt: begin},
+		&replay.SessionStart{T: begin, SessionID: r.SessionID, PolicyBundleID: j.PolicyID.String()},
 		&replay.PlanStart{T: begin, PlanHash: r.PlanHash, StepCount: 1},
 	}
-	if job.Payment != nil {
+	if j.Payment != nil {
 		status := replay.PaymentReceived
-		if job.Payment.State == payments.InvoiceHeld {
+		if j.Payment.State == payments.InvoiceHeld {
 			status = replay.PaymentHeld
 		}
 		lines = append(lines, &replay.Payment{
-			T: begin, Rail: string(p.node.Rail()), AssetID: payments.AssetID(p.node.Network),
-			AmountMsats: job.PriceMsats, JobHash: &job.JobHash, Status: status,
+			T: begin, Rail: string(node.Rail()), AssetID: payments.AssetID(node.Network),
+			AmountMsats: j.PriceMsats, JobHash: &j.JobHash, Status: status,
 		})
 	}
 
 	return append(lines,
-		&replay.ToolCall{T: replay.At(call.Asked), ID: "tc_1", Tool: tool, Params: job.Input, ParamsHash: call.Params, StepID: stepID},
+		&replay.ToolCall{T: replay.At(call.Asked), ID: "tc_1", Tool: a.tool, Params: j.Input, ParamsHash: call.Params, StepID: stepID},
 		&replay.ToolResult{
 			T: replay.At(call.Answered), ID: "tc_1", OutputHash: call.Output, ExitCode: exit, StepUtility: utility,
 			LatencyMs: call.Answered.Sub(call.Asked).Milliseconds(),
