@@ -80,10 +80,3 @@ func (a *actor) deliveredBefore(ctx context.Context, deadline time.Time) (bool, 
 	}
 	return err == nil && delivered, nil
 }
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/deliver"
+	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -38,9 +39,11 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			_, err := receipts.TermsOf(tags)
 			return err == nil
 		}},
-		"deletion": {domain.Deletion, true, func(tags nostr.Tags) bool { return isCancellation(nostr.Event{Kind: kinds.Deletion, Tags: tags}) }},
+		"deletion": {domain.Deletion, true, func(tags nostr.Tags) bool {
+			return intake.IsCancellation(nostr.Event{Kind: kinds.Deletion, Tags: tags})
+		}},
 		"not taken": {domain.NotTaken, false, func(tags nostr.Tags) bool {
-			return isCancellation(nostr.Event{Kind: kinds.NotTaken, Tags: tags})
+			return intake.IsCancellation(nostr.Event{Kind: kinds.NotTaken, Tags: tags})
 		}},
 		"closing": {domain.Closing, false, func(tags nostr.Tags) bool {
 			ev := nostr.Event{Kind: kinds.Closing, Tags: tags, Content: string(closing)}

@@ -19,7 +19,7 @@ const pingWindow = 5 * time.Minute
 // ping answers a question whether this key is there, as often as bad requests
 // are answered.
 func (p *Provider) ping(ctx context.Context, ev nostr.Event) {
-	if !p.isPing(ev) || !p.seen.Add(ev.ID) || !p.gate.MayPong(ctx, ev.PubKey) {
+	if !p.isPing(ev) || !p.pings.Add(ev.ID) || !p.gate.MayPong(ctx, ev.PubKey) {
 		return
 	}
 	p.pub.Offer(func(ctx context.Context) (nostr.Event, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/provider/internal/deliver"
+	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
@@ -25,9 +26,9 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
-// intakeWorkers bounds how many events are admitted at the same time; they
-// share the store's group commits.
-const intakeWorkers = 64
+// handlers bounds how many events are read at the same time; they share the store's
+// group commits.
+const handlers = 64
 
 // Provider is a running seller. Make it with New, run it with Serve.
 type Provider struct {
@@ -41,11 +42,9 @@ type Provider struct {
 
 	node     payments.Node // of the wallet, read at start
 	gate     *admission.Gate
-	seen     *recent.Set // request ids
-	canceled *recent.Set // buyer's key + request id: relays keep no order
+	pings    *recent.Set // ids of those that were read
 	pub      *publish.Publisher
-	waiting  *waiting
-	intakes  *errgroup.Group
+	handling *errgroup.Group
 	jobs     sync.WaitGroup
 	runCtx   context.Context // of Serve: jobs outlive the event that began them
 	oldest   time.Time       // when the first of the jobs that start resumed was added, or when Serve began
@@ -57,6 +56,7 @@ type Provider struct {
 	restored  *restore.Checker
 	halt      chan error // cap 1: the store failed for good
 	refunds   *refund.Refunder
+	intake    *intake.Intake
 	collector *charge.Collector
 	executor  *run.Executor
 	deliverer *deliver.Deliverer
@@ -81,15 +81,14 @@ func New(cfg Config) (*Provider, error) {
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.WithDefaults(), kinds: cfg.Kinds.withDefaults(),
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
-		seen: recent.New(100_000), canceled: recent.New(10_000), intakes: new(errgroup.Group),
+		pings: recent.New(100_000), handling: new(errgroup.Group),
 		halt: make(chan error, 1), listening: make(chan struct{}),
 		open: map[string]*actor{},
 	}
-	p.waiting = newWaiting()
 	if len(p.cfg.Access.Of) == 0 {
 		p.cfg.Access.Of = []string{p.key}
 	}
-	p.intakes.SetLimit(intakeWorkers)
+	p.handling.SetLimit(handlers)
 	p.gate = admission.New(admission.Config{
 		Store: cfg.Store, Limits: p.limits, Access: p.cfg.Access, Offers: cfg.Offers, Log: p.log, Query: cfg.Market.Query,
 		State: cfg.Admission, CannotDeliver: func() bool { return p.pub.CannotUpload() },
@@ -133,6 +132,17 @@ func New(cfg Config) (*Provider, error) {
 		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log, Tell: p.tell, Leave: p.gate.Leave, Preimage: p.collector.Preimage,
 		Key: p.key, RootSecret: cfg.RootSecret, Policy: p.policy, PolicyID: p.policyID, LookupEvery: p.limits.LookupEvery,
 		Lifecycle: cfg.Lifecycle.Kinds, HideSession: cfg.Lifecycle.Encrypt, Encrypts: cfg.Cipher != nil,
+	})
+	p.intake = intake.New(intake.Config{
+		Store: cfg.Store, Gate: p.gate, Collector: p.collector, Publisher: p.pub, Listen: cfg.Market.Listen, Log: p.log, Tell: p.tell,
+		Key: p.key, RequestKinds: p.requestKinds(), Offers: cfg.Offers, Images: cfg.Images,
+		Limits: intake.Limits{
+			ContextTokens: p.limits.ContextTokens, MemoryMB: p.limits.MemoryMB, CPUs: p.limits.CPUs,
+			ClockWindow: p.limits.ClockWindow, Inputs: p.limits.QuoteTTL, LeastMsats: cfg.LeastMsats,
+		},
+		Encrypts: cfg.Cipher != nil, Withdrawn: cfg.Withdrawn, Takes: cfg.Takes,
+		WasAnswered: p.restored.WasAnswered, RefundAddress: p.refunds.Address,
+		Launch: p.launch, Cancel: p.cancelJob, OnStoreError: p.storeTrouble,
 	})
 
 	p.announcer = announce.New(announce.Config{
@@ -180,7 +190,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 		if err := p.restored.Serve(ctx); err != nil {
 			return err
 		}
-		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostr.Event) { p.intake(ctx, ev) })
+		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostr.Event) { p.handle(ctx, ev) })
 	})
 	if p.cfg.Wallet != nil {
 		g.Go(func() error { return p.cfg.Wallet.WatchInvoices(ctx, p.invoiceHint) })
@@ -195,7 +205,8 @@ func (p *Provider) Serve(ctx context.Context) error {
 	})
 	err := g.Wait()
 	stop()
-	_ = p.intakes.Wait()
+	_ = p.handling.Wait()
+	p.intake.Wait()
 	p.jobs.Wait()
 	p.pub.WaitAhead()
 	p.announcer.Goodbye(ctx)
@@ -250,7 +261,9 @@ func (p *Provider) resume(ctx context.Context) error {
 		}
 
 		p.gate.Resume(job)
-		p.oldest = earlier(p.oldest, job.AddedAt)
+		if job.AddedAt.Before(p.oldest) {
+			p.oldest = job.AddedAt
+		}
 		resumed, err := openjob.Parse(ctx, p.pub, job)
 		if err == nil {
 			p.pub.NoteReader(resumed.Asked)

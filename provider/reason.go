@@ -1,18 +1,10 @@
 package provider
 
 import (
-	"errors"
-
 	"github.com/lightwork-market/lightwork/market/job"
-	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 )
 
 func because(code Code, detail string) Reason { return job.Because(code, detail) }
-
-const retryLater = openjob.RetryLater
-
-// notOnOffer goes with CodeUnsupportedSchema.
-const notOnOffer = "not on offer here; see the 31990 announcement"
 
 // told is the reason as a buyer hears it that has not paid for good. Before a run an
 // error may name what is wrong with the request. Afterwards it could carry what the
@@ -37,16 +29,4 @@ func told(r Reason, job Job) Reason {
 	}
 
 	return because(CodeAgentFailed, "the provider could not do the job")
-}
-
-// reasonOf is why a step refuses a request; none if it does not.
-func reasonOf(err error) Reason {
-	if err == nil {
-		return Reason{}
-	}
-	var no *job.Refusal
-	if errors.As(err, &no) {
-		return no.Reason
-	}
-	return because(CodeInternal, retryLater)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/provider/internal/deliver"
+	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
@@ -28,16 +29,9 @@ type Store interface {
 	charge.Store
 	run.Store
 	deliver.Store
+	intake.Store
 	Debts
 
-	// AddJob commits the quote intent, state quoted (P1, P2). ErrDuplicate if
-	// the request id is known, ErrConflict if the payment hash is,
-	// ErrCreditSpent if the buyer's credit is less than the job's CreditMsats,
-	// ErrRefundOfAnother if another buyer has named the job's RefundAddress.
-	AddJob(ctx context.Context, job Job) error
-	// Refuse remembers a request that was not admitted, so that a replay of it
-	// is not answered again. It may be forgotten after RefusedFor, or RefusedMost further requests. ErrDuplicate if the request id is known.
-	Refuse(ctx context.Context, requestID, buyer string, reason Reason, out ...OutEvent) error
 	// JobByPaymentHash finds the job an invoice belongs to.
 	JobByPaymentHash(ctx context.Context, hash payments.Hash) (Job, error)
 	// Jobs lists jobs, newest first; at most limit if limit > 0.

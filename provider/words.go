@@ -4,6 +4,7 @@ import (
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
@@ -142,6 +143,9 @@ const (
 	TrustFollows      = admission.TrustFollows
 	TrustFollows2     = admission.TrustFollows2
 )
+
+// Images says which root file systems a sandbox job may name.
+type Images = intake.Images
 
 // What runs the jobs.
 type (

@@ -104,7 +104,8 @@ var rooms = map[string][]string{
 	"provider/internal/charge":    {"hashing", "market/job", "payments", "provider/internal/openjob", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/run":       {"hashing", "internal/clip", "lifecycle", "market/job", "payments", "provider/internal/openjob", "provider/internal/publish", "receipts", "replay", "schemas"},
 	"provider/internal/deliver":   {"domain", "hashing", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/charge", "provider/internal/openjob", "provider/internal/publish", "receipts", "replay", "schemas"},
-	"provider":                    {"domain", "hashing", "internal/clip", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/admission", "provider/internal/announce", "provider/internal/charge", "provider/internal/deliver", "provider/internal/openjob", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/run", "provider/internal/slots", "receipts", "schemas"},
+	"provider/internal/intake":    {"domain", "internal/recent", "market/job", "market/kinds", "provider/internal/charge", "provider/internal/openjob", "provider/internal/publish", "provider/internal/slots", "receipts", "schemas"},
+	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/admission", "provider/internal/announce", "provider/internal/charge", "provider/internal/deliver", "provider/internal/intake", "provider/internal/openjob", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/run", "receipts", "schemas"},
 	// By what rules a buyer pays.
 	"buyer/approval": {"payments", "receipts"},
 	// What the stages of a buyer and its store share.

@@ -261,10 +261,9 @@ var tested = []string{
 
 // over has, by measure and room, what is over its bound today.
 var over = map[string]int{
-	"methods of provider.Provider":                   45,
 	"methods of provider/internal/publish.Publisher": 49,
 
-	"methods of the interface provider.Store": 17,
+	"methods of the interface provider.Store": 16,
 
 	"pairs of files": 515,
 }

@@ -1,4 +1,4 @@
-package provider
+package intake
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -38,22 +39,22 @@ func newWaiting() *waiting {
 }
 
 // enter takes a place, or says which limit is reached.
-func (w *waiting) enter(ev nostr.Event, known bool, stop context.CancelFunc) Reason {
+func (w *waiting) enter(ev nostr.Event, known bool, stop context.CancelFunc) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	switch {
 	case w.per[ev.PubKey] >= waitingPerBuyer:
-		return because(CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer))
+		return job.Refuse(job.CodeOverCapacity, fmt.Sprintf("at most %d requests of one key may wait for their inputs", waitingPerBuyer))
 	case len(w.stop) >= waitingMax:
-		return because(CodeOverCapacity, "too many requests wait for their inputs; retry later")
+		return job.Refuse(job.CodeOverCapacity, "too many requests wait for their inputs; retry later")
 	case !known && len(w.stop) >= slots.ForUnpaid(waitingMax):
-		return because(CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later")
+		return job.Refuse(job.CodeOverCapacity, "too many requests wait for their inputs, for a key that has paid for nothing here yet; retry later")
 	}
 
 	w.stop[ev.PubKey+ev.ID] = stop
 	w.per[ev.PubKey]++
-	return Reason{}
+	return nil
 }
 
 func (w *waiting) leave(ev nostr.Event) {
@@ -76,71 +77,73 @@ func (w *waiting) cancel(buyer, id string) {
 
 // gather waits for the inputs of a request, on a goroutine of its own, and goes
 // on with it.
-func (p *Provider) gather(ctx context.Context, ev, view nostr.Event) Reason {
+func (in *Intake) gather(ctx context.Context, ev, view nostr.Event) error {
 	switch {
-	case p.mayBeSold(view):
+	case in.mayBeSold(view):
 	case openjob.NamesSchema(view):
-		return because(CodeUnsupportedSchema, notOnOffer)
+		return job.Refuse(job.CodeUnsupportedSchema, notOnOffer)
 	default:
-		return because(CodeUntypedJob, "the request names no schema, and text generation is not on offer here")
+		return job.Refuse(job.CodeUntypedJob, "the request names no schema, and text generation is not on offer here")
 	}
 
 	refs, err := receipts.ReferencesOf(view.Tags)
 	if err != nil {
-		return because(CodeInvalidInput, err.Error())
+		return job.Refuse(job.CodeInvalidInput, err.Error())
 	}
-	known, err := p.gate.IsCustomer(ctx, ev.PubKey)
+	known, err := in.cfg.Gate.IsCustomer(ctx, ev.PubKey)
 	if err != nil {
-		p.log.Error("look for earlier payments", "request", ev.ID, "err", err)
-		return because(CodeInternal, retryLater)
+		in.log.Error("look for earlier payments", "request", ev.ID, "err", err)
+		return err
 	}
-	wait, stop := context.WithDeadline(p.runCtx, inputsUntil(view, time.Now().Add(p.limits.QuoteTTL)))
-	if reason := p.waiting.enter(ev, known, stop); reason.Code != "" {
+
+	wait, stop := context.WithDeadline(ctx, inputsUntil(view, time.Now().Add(in.cfg.Limits.Inputs)))
+	if err := in.waiting.enter(ev, known, stop); err != nil {
 		stop()
-		return reason
+		return err
 	}
-	p.jobs.Go(func() {
+	in.waits.Go(func() {
 		defer stop()
 
-		events, reason := p.fetch(wait, refs)
-		p.waiting.leave(ev)
-		if p.runCtx.Err() != nil || p.canceled.Has(ev.PubKey+ev.ID) {
+		events, err := in.fetch(wait, refs)
+		in.waiting.leave(ev)
+		if ctx.Err() != nil || in.canceled.Has(ev.PubKey+ev.ID) {
 			return // after a restart relays give us the request again
 		}
-		if reason.Code == "" {
-			if view.Tags, err = receipts.Inline(view.Tags, p.key, events); err != nil {
-				reason = because(CodeUnusableInput, err.Error())
+		if err == nil {
+			if view.Tags, err = receipts.Inline(view.Tags, in.cfg.Key, events); err != nil {
+				err = job.Refuse(job.CodeUnusableInput, err.Error())
 			}
 		}
-
-		if reason.Code == "" {
-			reason = reasonOf(p.gate.MayBuy(p.runCtx, ev.PubKey)) // now, not when it began to wait
+		if err == nil {
+			err = in.cfg.Gate.MayBuy(ctx, ev.PubKey) // now, not when it began to wait
 		}
-		p.take(p.runCtx, ev, view, events, reason)
+		in.take(ctx, ev, view, events, err)
 	})
-	return Reason{}
+	return nil
 }
 
 // inputsUntil is when a request is given up: it expires, or we do not wait longer.
 func inputsUntil(view nostr.Event, most time.Time) time.Time {
 	if end, err := expiration(view); err == nil && !end.IsZero() {
-		return earlier(most, end)
+		if end.Before(most) {
+			return end
+		}
 	}
 	return most
 }
 
 // fetch looks for what the references name on our own relays, stored or yet to
 // come. The relay in a reference is not asked: a stranger named it.
-func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]receipts.Event, Reason) {
+func (in *Intake) fetch(ctx context.Context, refs []receipts.Reference) ([]receipts.Event, error) {
 	events := make([]receipts.Event, len(refs))
 	for i, ref := range refs {
 		found := false
 		listen, enough := context.WithCancel(ctx)
-		err := p.cfg.Market.Listen(listen, nostr.Filters{filterOf(ref, p.key)}, func() {}, func(ev nostr.Event) {
+		err := in.cfg.Listen(listen, nostr.Filters{filterOf(ref, in.cfg.Key)}, func() {}, func(ev nostr.Event) {
 			if found {
 				return
 			}
-			if input, ok := named(ref, ev, p.key); ok {
+			if input, ok := named(ref, ev, in.cfg.Key); ok {
 				events[i], found = input, true
 				enough()
 			}
@@ -150,14 +153,14 @@ func (p *Provider) fetch(ctx context.Context, refs []receipts.Reference) ([]rece
 		switch {
 		case found:
 		case ctx.Err() == nil && !errors.Is(err, context.Canceled):
-			p.log.Error("look for an input", "err", err)
-			return nil, because(CodeInternal, retryLater)
+			in.log.Error("look for an input", "err", err)
+			return nil, err
 		default:
-			return nil, because(CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID))
+			return nil, job.Refuse(job.CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID))
 		}
 	}
 
-	return events, Reason{}
+	return events, nil
 }
 
 // filterOf names no kinds: an event can be of any, a result of a thousand, each of
