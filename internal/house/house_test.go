@@ -122,6 +122,8 @@ var rooms = map[string][]string{
 	"buyer/internal/refund":  {"buyer/purchase", "hashing", "payments", "payments/destination", "payments/bolt11", "receipts"},
 	"buyer/internal/result":  {"buyer/internal/blob", "buyer/internal/profile", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "receipts", "schemas"},
 	"buyer":                  {"buyer/approval", "buyer/internal/author", "buyer/internal/discover", "buyer/internal/flow", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "receipts", "schemas"},
+	// A store for programs of others.
+	"buyer/store": {"buyer", "internal/store"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.
@@ -156,7 +158,6 @@ var rooms = map[string][]string{
 	"internal/store/purchases":         {"internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/row", "internal/sqlite", "hashing", "buyer", "buyer/panel", "payments", "receipts"},
 	"internal/store/money":             {"internal/store/outbox", "internal/store/row", "buyer", "market/job", "payments", "receipts"},
 	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/outbox", "internal/store/purchases", "internal/store/row", "internal/store/sales", "internal/sqlite"},
-	"internal/store/storetest":         {"internal/store", "internal/store/journal", "internal/store/purchases", "internal/store/sales", "hashing", "agentruntime/curator", "agentruntime/pipeline", "buyer", "buyer/panel", "market/job", "payments", "receipts"}, // serves tests
 	"internal/requirements":            {},
 	"internal/barecontainer":           {"agentruntime/seccomp"},
 	"internal/testclass":               {}, // serves tests

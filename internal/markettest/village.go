@@ -70,10 +70,21 @@ func (v *Village) Close() {
 	}
 }
 
+// Relay is the address of the relay.
+func (v *Village) Relay() string { return "ws://" + v.host }
+
+// Blobs is the address of the blob server.
+func (v *Village) Blobs() string { return "http://" + v.host }
+
+// Wallet is a full play-money wallet.
+func (v *Village) Wallet(name string) *playnet.Wallet {
+	return must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken()))
+}
+
 // connect is the market as the holder of a key sees it.
 func (v *Village) connect(key *relay.Key) *exchange.Market {
 	m := must(exchange.New(exchange.Config{
-		Relays: []string{"ws://" + v.host}, Blobs: []string{"http://" + v.host}, Signer: key, AllowLoopback: true,
+		Relays: []string{v.Relay()}, Blobs: []string{v.Blobs()}, Signer: key, AllowLoopback: true,
 	}))
 	v.g.Go(func() error { return m.Serve(v.ctx) })
 	return m
@@ -113,7 +124,7 @@ func (v *Village) ConfigOfSeller(name string) provider.Config {
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	return provider.Config{
 		Signer: key, Store: k.Sales("paid-job"), Market: v.connect(key), Runner: worker{key.PublicKey(), name}, Cipher: key,
-		Wallet: must(v.ledger.OpenWallet(v.ctx, name, playnet.NewToken())), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: receipts.Policy{Version: 1, Producer: "test"},
+		Wallet: v.Wallet(name), RootSecret: bytes.Repeat([]byte{1}, 32), Policy: receipts.Policy{Version: 1, Producer: "test"},
 		Offers: []provider.Offer{
 			{SchemaID: string(schemas.Embedding), Modes: []receipts.Mode{receipts.ModeHold, receipts.ModePostpay}, BaseMsats: 21_000},
 			{SchemaID: string(schemas.TextGeneration), Modes: []receipts.Mode{receipts.ModePostpay}, BaseMsats: 21_000, EngagementMsats: 1_000},
@@ -154,6 +165,6 @@ func (v *Village) Config() buyer.Config {
 	v.ends = append([]func(){v.ends[0], func() { k.Close() }}, v.ends[1:]...)
 	v.Store = k.Purchases()
 	return buyer.Config{
-		Signer: key, Cipher: key, Store: v.Store, Wallet: must(v.ledger.OpenWallet(v.ctx, "buyer", playnet.NewToken())), Market: v.connect(key),
+		Signer: key, Cipher: key, Store: v.Store, Wallet: v.Wallet("buyer"), Market: v.connect(key),
 	}
 }
