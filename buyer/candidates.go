@@ -260,7 +260,7 @@ func (c *Client) canPay(ctx context.Context, x Candidate) (ApprovalRule, error) 
 	}
 	fees := c.offers.FeeLimit(Purchase{MaxMsats: x.Order.MaxMsats}, price)
 	if x.Order.Shared {
-		fees = 0 // what is left for them depends on the other seats
+		fees = 0 // what is left for them depends on the other members
 	}
 	a := Attempt{AmountMsats: price, FeeLimitMsats: fees, ReservedAt: time.Now().UTC()}
 	return rule, c.cfg.Store.Fits(ctx, x.Provider, x.Order.MaxMsats, a, c.cfg.Limits)

@@ -92,15 +92,15 @@ func (c *Client) Cancellation(ctx context.Context, requestID, provider, why stri
 	return raw, err
 }
 
-// Hide encrypts an event of ours for the provider of a purchase, if the purchase is
+// EncryptFor hides an event of ours for the provider of a purchase, if the purchase is
 // encrypted.
-func (c *Client) Hide(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
-	return c.author.Wrap(ctx, p, ev)
+func (c *Client) EncryptFor(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
+	return c.author.Encrypt(ctx, p, ev)
 }
 
-// Reveal reads what the provider of a purchase has hidden in an event.
-func (c *Client) Reveal(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
-	return c.author.Reveal(ctx, p, ev)
+// DecryptFrom reads what the provider of a purchase has hidden in an event.
+func (c *Client) DecryptFrom(ctx context.Context, p Purchase, ev nostr.Event) (nostr.Event, error) {
+	return c.author.Decrypt(ctx, p, ev)
 }
 
 // Drop ends a purchase that nothing was paid for, with the reason, and tells its

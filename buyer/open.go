@@ -85,7 +85,7 @@ type tender struct {
 
 // turnDown tells who else made an offer that it is not taken: their invoices, and our
 // places among those that they let stand unpaid, are free at once and not when their
-// quotes lapse. A deletion would take the request from all, and off the relays. It
+// quotes expire. A deletion would take the request from all, and off the relays. It
 // is a courtesy, so nothing hangs on it.
 func (t *tender) turnDown(ctx context.Context, bids []bid) error {
 	if len(bids) == 0 {

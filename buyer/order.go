@@ -37,7 +37,7 @@ type Order struct {
 	// Toolchain leaves the sandbox's image to the provider: it is the toolchain that
 	// the provider announces, whatever Input has in its place.
 	Toolchain bool
-	// Shared: the order is a seat of a panel, whose seats share MaxMsats.
+	// Shared: the order is for one member of a panel, whose members share MaxMsats.
 	Shared bool
 	// Judged: the panel's results are judged or merged, so that providers may ask a
 	// fee for the attempt.
@@ -172,7 +172,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	tags = append(tags, more...)
 	content, hidden := "", []byte(nil)
 	if o.Encrypt {
-		if content, tags, hidden, err = c.author.HideTags(ctx, o.Provider, tags); err != nil {
+		if content, tags, hidden, err = c.author.EncryptTags(ctx, o.Provider, tags); err != nil {
 			return Purchase{}, err
 		}
 	}

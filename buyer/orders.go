@@ -199,15 +199,15 @@ func (r *orderRun) others(ctx context.Context) ([]Candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := map[string]bool{}
+	before := map[string]bool{}
 	for _, was := range r.order.Requests {
-		asked[was.Provider] = true
+		before[was.Provider] = true
 	}
 
 	rest := []Candidate{}
 	for _, x := range list {
-		if x.Refusal == nil && !asked[x.Provider] {
-			asked[x.Provider] = true // under another announcement it is the same one
+		if x.Refusal == nil && !before[x.Provider] {
+			before[x.Provider] = true // under another announcement it is the same one
 			rest = append(rest, x)
 		}
 	}

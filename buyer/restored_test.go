@@ -30,13 +30,13 @@ func (s replayed) AddPurchase(ctx context.Context, p buyer.Purchase) error {
 	return s.Store.AddPurchase(ctx, p)
 }
 
-// resumed follows a purchase whose request and offer have lapsed, with a wallet
+// resumed follows a purchase whose request and offer have expired, with a wallet
 // that says what looks does, until it is paid or ends.
 func resumed(t *testing.T, looks func() (payments.Payment, error)) (*cheat, buyer.Purchase, error) {
 	t.Helper()
 	var cheated *cheat
 	never := func(*cheat, nostr.Event) []nostr.Event {
-		t.Error("a request that has lapsed was sent again")
+		t.Error("a request that has expired was sent again")
 		return nil
 	}
 	pin := func(c *cheat) string {
@@ -59,7 +59,7 @@ func resumed(t *testing.T, looks func() (payments.Payment, error)) (*cheat, buye
 }
 
 // TestLapsedOfferThatWasPaid: a buyer whose database was restored from a backup
-// finds that it has paid for an offer that has lapsed since. The payment is its
+// finds that it has paid for an offer that has expired since. The payment is its
 // own: it is neither made again nor forgotten, and the budget is charged.
 func TestLapsedOfferThatWasPaid(t *testing.T) {
 	c, p, err := resumed(t, func() (payments.Payment, error) {

@@ -108,7 +108,7 @@ func tally(p Panel, answers []answer) (Decision, []answer) {
 		}
 		winners := slices.DeleteFunc(slices.Clone(answers), func(a answer) bool { return !agrees(a) })
 		if len(winners) == 0 {
-			break // their offers have lapsed meanwhile
+			break // their offers have expired meanwhile
 		}
 
 		return Decision{

@@ -138,7 +138,7 @@ func (r *run) collect(ctx context.Context, closing nostr.Event, missing map[stri
 func (r *run) sendClosing(ctx context.Context, closing nostr.Event, missing map[string]answer) error {
 	sent := map[string]bool{}
 	for _, a := range missing {
-		ev, err := r.c.buyer.Hide(ctx, a.purchase, closing)
+		ev, err := r.c.buyer.EncryptFor(ctx, a.purchase, closing)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (r *run) reveal(ctx context.Context, ev nostr.Event, missing map[string]ans
 	if !ok || ev.PubKey != a.member.Provider {
 		return nil
 	}
-	ev, err := r.c.buyer.Reveal(ctx, a.purchase, ev)
+	ev, err := r.c.buyer.DecryptFrom(ctx, a.purchase, ev)
 	if status := ev.Tags.Find("status"); err != nil || status == nil || status[1] != receipts.StatusReveal || domain.Demand(domain.Reveal, ev.Tags) != nil {
 		return nil // what cannot be read is no reveal
 	}

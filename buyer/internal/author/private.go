@@ -25,24 +25,24 @@ const (
 	hiddenBytes = 40 << 10
 )
 
-// HideTags encrypts the tags of a request but those that say whom it is for and
+// EncryptTags encrypts the tags of a request but those that say whom it is for and
 // until when. It returns the content, the tags that stay, and the hidden ones
 // as they are kept.
 //
 // NIP-44 pads in steps of 8 KiB here, and base64 takes a third more: the next
 // step is beyond the 64 KiB that relays take. So the longer lengths that NIP-44
 // has since 2026 are of no use to a request.
-func (a *Author) HideTags(ctx context.Context, peer string, tags nostr.Tags) (content string, public nostr.Tags, hidden []byte, err error) {
-	var inside nostr.Tags
+func (a *Author) EncryptTags(ctx context.Context, peer string, tags nostr.Tags) (content string, public nostr.Tags, hidden []byte, err error) {
+	var encrypted nostr.Tags
 	for _, t := range tags {
 		if t[0] == "p" || t[0] == "expiration" {
 			public = append(public, t)
 		} else {
-			inside = append(inside, t)
+			encrypted = append(encrypted, t)
 		}
 	}
 
-	if hidden, err = json.Marshal(inside); err != nil {
+	if hidden, err = json.Marshal(encrypted); err != nil {
 		return "", nil, nil, err
 	}
 	if len(hidden) > hiddenBytes {
@@ -55,8 +55,8 @@ func (a *Author) HideTags(ctx context.Context, peer string, tags nostr.Tags) (co
 	return content, append(public, nostr.Tag{"encrypted"}), hidden, nil
 }
 
-// Wrap hides an event of ours about an encrypted job in another of its kind.
-func (a *Author) Wrap(ctx context.Context, p purchase.Purchase, ev nostr.Event) (nostr.Event, error) {
+// Encrypt hides an event of ours about an encrypted job in another of its kind.
+func (a *Author) Encrypt(ctx context.Context, p purchase.Purchase, ev nostr.Event) (nostr.Event, error) {
 	if p.Hidden == nil || a.Cipher == nil {
 		return ev, nil
 	}
@@ -76,10 +76,10 @@ func isHidden(ev nostr.Event) bool {
 	return slices.ContainsFunc(ev.Tags, func(t nostr.Tag) bool { return len(t) > 0 && t[0] == "encrypted" })
 }
 
-// Reveal returns what an encrypted answer says: of feedback, its hidden tags
+// Decrypt returns what an encrypted answer says: of feedback, its hidden tags
 // among the others; of a quote, a result and a receipt, the signed event hidden in
 // it, or the result's content in the clear where there is none.
-func (a *Author) Reveal(ctx context.Context, p purchase.Purchase, ev nostr.Event) (nostr.Event, error) {
+func (a *Author) Decrypt(ctx context.Context, p purchase.Purchase, ev nostr.Event) (nostr.Event, error) {
 	if !isHidden(ev) {
 		return ev, nil
 	}
@@ -87,29 +87,29 @@ func (a *Author) Reveal(ctx context.Context, p purchase.Purchase, ev nostr.Event
 		return ev, err
 	}
 	if t := ev.Tags.Find(hiddenTag); t != nil && ev.Kind == a.Kinds.Request+kinds.ResultOffset {
-		return a.revealEvent(ctx, p, ev, t[1])
+		return a.decryptEvent(ctx, p, ev, t[1])
 	}
 	if ev.Kind == a.Kinds.Receipt {
-		return a.revealEvent(ctx, p, ev, ev.Content)
+		return a.decryptEvent(ctx, p, ev, ev.Content)
 	}
 
-	text, err := a.decrypt(ctx, p, ev.Content)
+	text, err := a.decryptText(ctx, p, ev.Content)
 	if err != nil {
 		return ev, err
 	}
 	view := ev
 	view.Tags = slices.DeleteFunc(slices.Clone(ev.Tags), func(t nostr.Tag) bool { return len(t) > 0 && (t[0] == "encrypted" || t[0] == domain.TagName) })
 	view.Content = text
-	var inside nostr.Tags
-	if ev.Kind != kinds.Feedback || json.Unmarshal([]byte(text), &inside) != nil || len(inside) > hiddenTags {
+	var encrypted nostr.Tags
+	if ev.Kind != kinds.Feedback || json.Unmarshal([]byte(text), &encrypted) != nil || len(encrypted) > hiddenTags {
 		return view, nil
 	}
-	if t := inside.Find(hiddenTag); t != nil { // a quote, which the provider signed by itself
-		return a.signedInside(p, ev, t[1])
+	if t := encrypted.Find(hiddenTag); t != nil { // a quote, which the provider signed by itself
+		return a.signedEvent(p, ev, t[1])
 	}
 
 	view.Content = ""
-	for _, t := range inside {
+	for _, t := range encrypted {
 		if len(t) >= 2 && t[0] == "content" {
 			view.Content = t[1]
 		} else if len(t) > 0 && t[0] != "p" {
@@ -120,7 +120,7 @@ func (a *Author) Reveal(ctx context.Context, p purchase.Purchase, ev nostr.Event
 	return view, nil
 }
 
-func (a *Author) decrypt(ctx context.Context, p purchase.Purchase, hidden string) (string, error) {
+func (a *Author) decryptText(ctx context.Context, p purchase.Purchase, hidden string) (string, error) {
 	if a.Cipher == nil {
 		return "", errors.New("it is encrypted, and this key cannot decrypt")
 	}
@@ -130,18 +130,18 @@ func (a *Author) decrypt(ctx context.Context, p purchase.Purchase, hidden string
 	return a.Cipher.NIP44Decrypt(ctx, p.Provider, hidden)
 }
 
-// revealEvent opens an event inside another.
-func (a *Author) revealEvent(ctx context.Context, p purchase.Purchase, outer nostr.Event, hidden string) (nostr.Event, error) {
-	text, err := a.decrypt(ctx, p, hidden)
+// decryptEvent decrypts an event inside another.
+func (a *Author) decryptEvent(ctx context.Context, p purchase.Purchase, outer nostr.Event, hidden string) (nostr.Event, error) {
+	text, err := a.decryptText(ctx, p, hidden)
 	if err != nil {
 		return outer, err
 	}
-	return a.signedInside(p, outer, text)
+	return a.signedEvent(p, outer, text)
 }
 
-// signedInside reads an event that was hidden in another. It must be one that the
+// signedEvent reads an event that was hidden in another. It must be one that the
 // provider could have published: signed by it, of this kind, about this request.
-func (a *Author) signedInside(p purchase.Purchase, outer nostr.Event, text string) (nostr.Event, error) {
+func (a *Author) signedEvent(p purchase.Purchase, outer nostr.Event, text string) (nostr.Event, error) {
 	var ev nostr.Event
 	if err := json.Unmarshal([]byte(text), &ev); err != nil {
 		return outer, fmt.Errorf("what is encrypted is no event: %w", err)

@@ -136,7 +136,7 @@ func (f *Follower) signed(ctx context.Context, p purchase.View, outer nostr.Even
 	if err != nil {
 		return outer, err
 	}
-	ev, err := f.Author.Reveal(ctx, p.Purchase, outer)
+	ev, err := f.Author.Decrypt(ctx, p.Purchase, outer)
 	if err != nil {
 		return ev, err
 	}

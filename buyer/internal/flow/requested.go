@@ -151,7 +151,7 @@ func (f *Flow) acceptance(ctx context.Context, p purchase.Purchase, raw []byte) 
 	if err != nil {
 		return ev, err
 	}
-	return f.Author.Wrap(ctx, p, ev)
+	return f.Author.Encrypt(ctx, p, ev)
 }
 
 // offerUp ends an undecided follower with an offer that could be paid. One that the

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightwork-market/lightwork/internal/store/journal"
+)
+
+func entriesOf(t *testing.T, k *testStore, f journal.Filter) (list []journal.Entry) {
+	t.Helper()
+	k.view(t, func(tx *Tx) (err error) {
+		list, err = tx.Entries(f)
+		return err
+	})
+	return list
+}
+
+// checkThreads compares what is found by thread and by session with what the whole
+// journal says.
+func checkThreads(t *testing.T, k *testStore, threads ...string) {
+	t.Helper()
+	all := entriesOf(t, k, journal.Filter{})
+	for _, thread := range threads {
+		of := slices.DeleteFunc(slices.Clone(all), func(e journal.Entry) bool { return e.Thread != thread })
+		below := slices.DeleteFunc(slices.Clone(all), func(e journal.Entry) bool {
+			return e.Thread != thread && !strings.HasPrefix(e.Thread, thread+".")
+		})
+		if diff := cmp.Diff(of, slices.Clip(entriesOf(t, k, journal.Filter{Thread: thread}))); diff != "" && len(of) > 0 {
+			t.Fatalf("of %s:\n%s", thread, diff)
+		}
+		if diff := cmp.Diff(below, entriesOf(t, k, journal.Filter{Session: thread})); diff != "" && len(below) > 0 {
+			t.Fatalf("of %s and below:\n%s", thread, diff)
+		}
+		last := below[max(0, len(below)-3):]
+		if diff := cmp.Diff(last, entriesOf(t, k, journal.Filter{Session: thread, Limit: 3, Newest: true})); diff != "" && len(last) > 0 {
+			t.Fatalf("the newest of %s:\n%s", thread, diff)
+		}
+	}
+}
+
+// TestJournalByThread: the entries of a thread are found whether or not their block
+// is full, and after some of them were deleted.
+func TestJournalByThread(t *testing.T) {
+	k := open(t)
+	threads := []string{"root", "root.a", "root.a.b", "root.ab", "root.c[x.y]"}
+	n := 0
+	grow := func(to int) {
+		t.Helper()
+		k.update(t, func(tx *Tx) error {
+			for ; n < to; n++ {
+				r := journal.RetainForever
+				if n%3 == 0 {
+					r = journal.RetainDays(1)
+				}
+				e := entry(threads[n*n%len(threads)], r)
+				e.PayloadHash = digest("payload")
+				if err := tx.EnsureThread(e.Thread, "p"); err != nil {
+					return err
+				}
+				if _, err := tx.AppendJournal(e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	for _, to := range []int{1, 1023, 1024, 1025, 2048, 2500} {
+		grow(to)
+		checkThreads(t, k, threads...)
+	}
+	if got := k.count(t, "SELECT count(*) FROM journal_threads"); got != 2048 {
+		t.Errorf("%d entries in full blocks", got)
+	}
+	k.update(t, func(tx *Tx) error {
+		if n, err := tx.PruneJournal(start.AddDate(0, 0, 2), 10_000); n != 834 || err != nil {
+			t.Errorf("pruned %d, %v", n, err)
+		}
+		return nil
+	})
+	checkThreads(t, k, threads...)
+	if got := k.count(t, "SELECT count(*) FROM journal_threads WHERE seq NOT IN (SELECT seq FROM journal)"); got != 0 {
+		t.Errorf("%d entries that are gone", got)
+	}
+	k.reopen(t)
+	grow(3200)
+	checkThreads(t, k, threads...)
+}
+
+// TestJournalNumbersAreGivenOnce: not those of deleted entries either, of which the
+// last may be one, and none is left out.
+func TestJournalNumbersAreGivenOnce(t *testing.T) {
+	k := open(t)
+	k.update(t, func(tx *Tx) error { return tx.CreateThread("root", "p") })
+	e := entry("root", journal.PruneOnDelivery)
+	e.PayloadHash = digest("payload")
+	next := int64(1)
+	for round := range 3 {
+		for range 4 {
+			k.update(t, func(tx *Tx) error {
+				got, err := tx.AppendJournal(e)
+				if got.Seq != next {
+					t.Errorf("number %d, want %d", got.Seq, next)
+				}
+				next++
+				return err
+			})
+		}
+		k.update(t, func(tx *Tx) error { // the last, one between, and in the end all
+			for i := range []int64{2, 3, 4}[round] {
+				if err := tx.ConfirmDelivery(next - 1 - i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		k.reopen(t)
+	}
+}

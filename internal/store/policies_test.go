@@ -1,0 +1,39 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
+)
+
+// TestPoliciesAreKept: every manifest that was sold under is listed, the last
+// used first, and its bytes stay.
+func TestPoliciesAreKept(t *testing.T) {
+	k := open(t)
+	s := k.Sales("p")
+	old, current := []byte("old"), []byte("current")
+	for i, m := range [][]byte{current, old, old, current} {
+		k.now = start.Add(time.Duration(i) * time.Minute)
+		must(t, s.UsePolicy(t.Context(), m))
+	}
+	j := testJob("x", "hold")
+	j.PolicyID = hashing.Bytes(old)
+	must(t, s.AddJob(t.Context(), j))
+	k.reopen(t)
+	s = k.Sales("p")
+	got, err := s.Policies(t.Context())
+	want := []sales.Policy{
+		{ID: hashing.Bytes(current), FirstAt: start, LastAt: start.Add(3 * time.Minute)},
+		{ID: hashing.Bytes(old), FirstAt: start.Add(time.Minute), LastAt: start.Add(2 * time.Minute), Jobs: 1},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	if doc, err := s.Content(t.Context(), hashing.Bytes(old)); string(doc) != "old" || err != nil {
+		t.Errorf("manifest %q, %v", doc, err)
+	}
+}
