@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
@@ -61,7 +62,7 @@ func (c *Publisher) send(ctx context.Context, address string, ev *nostr.Event) (
 	rest, ok := strings.CutPrefix(address, "ws")
 	u, err := c.guard.url("http" + rest)
 	if err != nil || !ok {
-		return false, "", fmt.Errorf("%w: %q", ErrBlockedAddress, clip(address))
+		return false, "", fmt.Errorf("%w: %q", ErrBlockedAddress, clip.Text(address, 200))
 	}
 	ws, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(u.String(), "http"), &websocket.DialOptions{
 		HTTPClient: c.clients[u.Scheme], HTTPHeader: http.Header{"User-Agent": {"lightwork"}},
@@ -89,6 +90,3 @@ func (c *Publisher) send(ctx context.Context, address string, ev *nostr.Event) (
 
 	return false, "", ErrTimeout
 }
-
-// clip shortens a stranger's address for an error message.
-func clip(s string) string { return s[:min(len(s), 200)] }

@@ -6,7 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
+
+	"github.com/lightwork-market/lightwork/internal/clip"
 )
 
 // Codes of the one error table, as far as this protocol uses them.
@@ -76,14 +77,7 @@ func SafeText(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	if len(text) <= maxMessageBytes {
-		return text
-	}
-	cut := maxMessageBytes
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut]
+	return clip.Text(text, maxMessageBytes)
 }
 
 // DecodeError says why a message was refused. Type, ID, RequestID and CallID

@@ -13,3 +13,22 @@ func TestClipKeepsRunesWhole(t *testing.T) {
 		}
 	}
 }
+
+func TestLineControlsNoTerminal(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		n    int
+		want string
+	}{
+		{"abc", 3, "abc"},
+		{"abcd", 3, "abc..."},
+		{"no\x1b[2J\nat\tall\r\n", 40, "no[2J at all  "},
+		{"日本語", 2, "日本..."},
+		{"\u202egnol\xff\u200b", 40, "gnol"},
+		{"", 3, ""},
+	} {
+		if got := Line(tt.in, tt.n); got != tt.want {
+			t.Errorf("Line(%q, %d) = %q, want %q", tt.in, tt.n, got, tt.want)
+		}
+	}
+}

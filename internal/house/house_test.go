@@ -32,22 +32,22 @@ var rooms = map[string][]string{
 	"payments/conformance":     {"hashing", "payments", "payments/bolt11"},
 	"payments/destination":     {"payments", "payments/bolt11"},
 	"payments/onchain":         {"payments", "payments/destination", "payments/bolt11", "payments/lnd", "internal/sqlite"},
-	"payments/lud16":           {"hashing", "payments", "payments/bolt11"},
+	"payments/lud16":           {"hashing", "internal/clip", "payments", "payments/bolt11"},
 	"payments/lnd":             {"hashing", "payments", "payments/bolt11"},
-	"payments/cashu":           {"hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
-	"payments/nwc":             {"domain", "hashing", "payments", "payments/bolt11", "relay", "internal/sqlite"},
+	"payments/cashu":           {"hashing", "internal/clip", "internal/sqlite", "payments", "payments/bolt11", "relay"},
+	"payments/nwc":             {"domain", "hashing", "internal/clip", "internal/sqlite", "payments", "payments/bolt11", "relay"},
 	"payments/playnet":         {"hashing", "payments", "payments/bolt11", "payments/playnet/playurl", "internal/sqlite"},
 	"payments/playnet/playurl": {"payments"},
 
-	"relay/nip01":       {},
-	"relay":             {"hashing", "relay/nip01", "internal/publicnet"},
-	"relay/bunker":      {"hashing", "relay", "relay/nip01"},
+	"relay/nip01":       {"internal/clip"},
+	"relay":             {"hashing", "internal/clip", "internal/publicnet", "relay/nip01"},
+	"relay/bunker":      {"hashing", "internal/clip", "relay", "relay/nip01"},
 	"relay/server":      {"hashing", "relay/nip01", "internal/sqlite"},
 	"relay/conformance": {"relay/nip01"},
 
 	// Node and agent share frame and wire, and nothing else.
 	"agentruntime/frame":                  {},
-	"agentruntime/wire":                   {"agentruntime/frame"},
+	"agentruntime/wire":                   {"agentruntime/frame", "internal/clip"},
 	"agentruntime/toolschema":             {"agentruntime/wire"},
 	"agentruntime/agent":                  {"agentruntime/frame", "agentruntime/wire"},
 	"agentruntime/seccomp":                {},
@@ -144,7 +144,7 @@ var rooms = map[string][]string{
 	"internal/yamlfile":    {},
 	"internal/sqlite":      {},
 	"internal/publicnet":   {},
-	"internal/nip05":       {"hashing", "payments"},
+	"internal/nip05":       {"hashing", "internal/clip", "payments"},
 	// Is told what happens to a provider's jobs.
 	"internal/observe": {"agentruntime/supervisor", "payments", "provider", "receipts", "relay"},
 	// Each area of the store knows those it builds on; the store implements the stores

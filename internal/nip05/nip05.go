@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -68,7 +69,7 @@ func New(cfg Config) *Verifier { return &Verifier{cfg} }
 func Split(name string) (local, host string, err error) {
 	local, host, err = payments.ParseAddress(name) // the same form, except for a tag
 	if err != nil || strings.Contains(local, "+") {
-		return "", "", fmt.Errorf("%w: %q", ErrName, payments.Printable(name, 100))
+		return "", "", fmt.Errorf("%w: %q", ErrName, clip.Line(name, 100))
 	}
 	return local, host, nil
 }

@@ -10,6 +10,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -224,4 +225,4 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 }
 
 // printable shortens untrusted text and makes it safe for a terminal.
-func printable(s string) string { return payments.Printable(s, 200) }
+func printable(s string) string { return clip.Line(s, 200) }

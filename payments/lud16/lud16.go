@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -179,7 +180,7 @@ func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal)
 	err = json.Unmarshal(doc, into)
 	switch {
 	case err == nil && said.Status == "ERROR":
-		return fmt.Errorf("%w refuses: %s", ErrService, payments.Printable(said.Reason, 200))
+		return fmt.Errorf("%w refuses: %s", ErrService, clip.Line(said.Reason, 200))
 	case res.StatusCode != http.StatusOK:
 		return fmt.Errorf("%w answers %d", ErrService, res.StatusCode)
 	case err != nil:

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -110,7 +111,7 @@ func (c *Client) publish(ctx context.Context, p prepared) error {
 	}
 	err := results[0].Err
 	if err == nil {
-		err = fmt.Errorf("%s refuses: %s", results[0].URL, payments.Printable(results[0].Message, 200))
+		err = fmt.Errorf("%s refuses: %s", results[0].URL, clip.Line(results[0].Message, 200))
 	}
 	return fmt.Errorf("%w: no relay accepted the request: %w", payments.ErrWalletUnavailable, err)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -211,7 +212,7 @@ func (c *Client) relays() error {
 		if s.State == relay.StateConnected {
 			return nil
 		}
-		errs = append(errs, fmt.Errorf("%s: %s", s.URL, payments.Printable(s.Error, 200)))
+		errs = append(errs, fmt.Errorf("%s: %s", s.URL, clip.Line(s.Error, 200)))
 	}
 	return errors.Join(errs...)
 }

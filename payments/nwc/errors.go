@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -90,7 +91,7 @@ var reasons = []struct {
 
 // asError converts a refusal.
 func asError(m Method, w *wireError) *Error {
-	e := &Error{Method: m, Code: Code(payments.Printable(w.Code, 40)), Message: payments.Printable(w.Message, 200)}
+	e := &Error{Method: m, Code: Code(clip.Line(w.Code, 40)), Message: clip.Line(w.Message, 200)}
 	if e.Code == "" {
 		e.Code = CodeOther // an error without a code still is an error
 	}

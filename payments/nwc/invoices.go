@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -248,7 +249,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 			inv.State = payments.InvoiceCanceled
 		}
 	default:
-		return payments.Invoice{}, unclear(fmt.Errorf("%w: state %q", ErrAnswer, payments.Printable(t.State, 40)))
+		return payments.Invoice{}, unclear(fmt.Errorf("%w: state %q", ErrAnswer, clip.Line(t.State, 40)))
 	}
 
 	switch inv.State {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -44,14 +45,14 @@ func (c *Client) nodeInfo(ctx context.Context) (infoResult, error) {
 }
 
 func readNode(info infoResult) (payments.Node, error) {
-	node := payments.Node{Alias: payments.Printable(info.Alias, 64)}
+	node := payments.Node{Alias: clip.Line(info.Alias, 64)}
 	name := strings.ToLower(info.Network)
 	if name == "bitcoin" {
 		name = string(payments.Mainnet) // wallets on LDK write it so
 	}
 	var err error
 	if node.Network, err = payments.ParseNetwork(name); err != nil {
-		return payments.Node{}, fmt.Errorf("%w: network %q", payments.ErrWrongNetwork, payments.Printable(info.Network, 40))
+		return payments.Node{}, fmt.Errorf("%w: network %q", payments.ErrWrongNetwork, clip.Line(info.Network, 40))
 	}
 	key := strings.ToLower(info.PubKey)
 	if b, err := hex.DecodeString(key); err == nil && len(b) == 33 {
@@ -112,8 +113,8 @@ func (c *Client) Transactions(ctx context.Context, offset int) ([]Transaction, e
 			return nil, fmt.Errorf("list transactions: %w: %w", payments.ErrWalletUnavailable, err)
 		}
 		list = append(list, Transaction{
-			Incoming: t.Type == typeIncoming, State: payments.Printable(t.State, 20), BOLT11: t.Invoice, PaymentHash: hash,
-			AmountMsats: t.Amount, FeesMsats: t.FeesPaid, Description: payments.Printable(t.Description, 200),
+			Incoming: t.Type == typeIncoming, State: clip.Line(t.State, 20), BOLT11: t.Invoice, PaymentHash: hash,
+			AmountMsats: t.Amount, FeesMsats: t.FeesPaid, Description: clip.Line(t.Description, 200),
 			CreatedAt: unix(t.CreatedAt), SettledAt: unix(t.SettledAt),
 		})
 	}

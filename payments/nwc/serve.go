@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/nbd-wtf/go-nostr"
 
-	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -104,7 +104,7 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 func (s *Service) reply(ctx context.Context, a *app, ev *nostr.Event, scheme Scheme, m Method, result any, err error) {
 	out := response{ResultType: m}
 	if err != nil {
-		s.cfg.Log.Info("an app's request is refused", "app", a.Name, "method", payments.Printable(string(m), 40), "err", err)
+		s.cfg.Log.Info("an app's request is refused", "app", a.Name, "method", clip.Line(string(m), 40), "err", err)
 		out.Error = refusal(err)
 	} else if out.Result, err = json.Marshal(result); err != nil {
 		s.cfg.Log.Error("word an answer", "method", m, "err", err)
@@ -113,7 +113,7 @@ func (s *Service) reply(ctx context.Context, a *app, ev *nostr.Event, scheme Sch
 
 	tags := nostr.Tags{{"p", a.Client}, {"e", ev.ID}}
 	if err := s.send(ctx, a, kindResponse, scheme, tags, out); err != nil {
-		s.cfg.Log.Warn("an answer is not sent", "app", a.Name, "method", payments.Printable(string(m), 40), "err", err)
+		s.cfg.Log.Warn("an answer is not sent", "app", a.Name, "method", clip.Line(string(m), 40), "err", err)
 	}
 }
 
@@ -134,7 +134,7 @@ func (s *Service) send(ctx context.Context, a *app, kind int, scheme Scheme, tag
 	}
 	results := s.pool.PublishQuorum(ctx, ev, 1)
 	if relay.Accepted(results) == 0 {
-		return fmt.Errorf("no relay accepted it: %s: %s %w", results[0].URL, payments.Printable(results[0].Message, 200), results[0].Err)
+		return fmt.Errorf("no relay accepted it: %s: %s %w", results[0].URL, clip.Line(results[0].Message, 200), results[0].Err)
 	}
 	return nil
 }

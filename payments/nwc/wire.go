@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -202,7 +203,7 @@ func parseResponse(doc []byte, m Method) (jsontext.Value, error) {
 		return nil, fmt.Errorf("%w: neither result nor error", ErrAnswer)
 	}
 
-	return nil, fmt.Errorf("%w: it answers %q to a request of %s", ErrAnswer, payments.Printable(string(r.ResultType), 40), m)
+	return nil, fmt.Errorf("%w: it answers %q to a request of %s", ErrAnswer, clip.Line(string(r.ResultType), 40), m)
 }
 
 // decodeResult decodes the result of a method.

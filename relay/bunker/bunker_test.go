@@ -162,7 +162,7 @@ func TestRefusedKind(t *testing.T) {
 	})
 	var refused *RefusedError
 	err := s.client(t, patience, 7000).Sign(t.Context(), note(7000))
-	if !errors.As(err, &refused) || refused.Text != "no  [31mkind 7000 for you" {
+	if !errors.As(err, &refused) || refused.Text != "no [31mkind 7000 for you" {
 		t.Errorf("got %v (%q)", err, refused)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/relay"
 )
 
@@ -60,7 +61,7 @@ func (c *Client) onAnswer(ctx context.Context, ev nostr.Event) {
 	case !ok:
 		c.cfg.Log.Debug("an answer without an open request", "event", ev.ID)
 	case a.isPage():
-		c.cfg.Approve(printable(a.Error, maxPage))
+		c.cfg.Approve(clip.Line(a.Error, maxPage))
 	default:
 		waiting <- a
 	}
@@ -103,7 +104,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 	g.Go(func() error {
 		// Publish to every relay, because the signer may listen on any of them.
 		if results := c.pool.Publish(ctx, ev); relay.Accepted(results) == 0 {
-			unsent <- errors.Join(results[0].Err, errors.New(printable(results[0].Message, maxText)))
+			unsent <- errors.Join(results[0].Err, errors.New(clip.Line(results[0].Message, maxText)))
 		}
 		return nil
 	})
@@ -111,7 +112,7 @@ func (c *Client) ask(ctx context.Context, method string, params ...string) (stri
 	select {
 	case a := <-answers:
 		if a.Error != "" {
-			return "", &RefusedError{Method: method, Text: printable(a.Error, maxText)}
+			return "", &RefusedError{Method: method, Text: clip.Line(a.Error, maxText)}
 		}
 		return a.Result, nil
 	case err := <-unsent:

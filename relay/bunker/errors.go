@@ -3,8 +3,6 @@ package bunker
 import (
 	"errors"
 	"fmt"
-	"strings"
-	"unicode"
 )
 
 var (
@@ -41,15 +39,4 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("the remote signer refuses %s: %s", e.Method, e.Text)
-}
-
-// printable shortens untrusted text and removes characters that control a terminal.
-func printable(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s[:min(len(s), most)], " "))
-	return strings.TrimSpace(s)
 }

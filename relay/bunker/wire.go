@@ -8,6 +8,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/clip"
 )
 
 // Bounds in bytes of a quoted text of the signer, and of the longest text for
@@ -96,7 +97,7 @@ func signature(text string, want *nostr.Event) (string, error) {
 
 	switch {
 	case got.PubKey != want.PubKey:
-		return "", fmt.Errorf("%w: %s", ErrWrongKey, printable(got.PubKey, 64))
+		return "", fmt.Errorf("%w: %s", ErrWrongKey, clip.Line(got.PubKey, 64))
 	case got.ID != want.ID:
 		return "", ErrOtherEvent
 	}

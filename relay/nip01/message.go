@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/clip"
 )
 
 // The labels of messages.
@@ -219,19 +221,12 @@ func (p *parser) text() (string, error) {
 // characters (which can reorder a line) become spaces, and the text is cut to 1,024
 // bytes.
 func Clean(s string) string {
-	if len(s) > maxText {
-		s = s[:maxText]
-		for !utf8.ValidString(s) && len(s) > maxText-utf8.UTFMax {
-			s = s[:len(s)-1]
-		}
-	}
-
 	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.C, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError {
 			return ' '
 		}
 		return r
-	}, s)
+	}, clip.Text(s, maxText))
 }
 
 // AppendEventMessage appends ["EVENT",event], which publishes the event.
