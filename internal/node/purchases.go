@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
@@ -93,4 +94,12 @@ func (p *Purchases) Feedback(ctx context.Context, requestID string) ([][]byte, e
 // Content is an output, an artifact or another document, by its hash.
 func (p *Purchases) Content(ctx context.Context, d hashing.Digest) ([]byte, error) {
 	return p.store.Content(ctx, d)
+}
+
+// ReceivedReceipt names a receipt that came for a purchase.
+type ReceivedReceipt = purchases.ReceivedReceipt
+
+// ReceivedSince names the receipts that came at a time or later, oldest first.
+func (p *Purchases) ReceivedSince(ctx context.Context, at time.Time) ([]ReceivedReceipt, error) {
+	return p.store.ReceivedSince(ctx, at)
 }

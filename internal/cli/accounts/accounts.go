@@ -8,7 +8,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
@@ -28,10 +27,10 @@ func (f flags) period(by node.Grouping) (p node.Period, err error) {
 	if f.CSV && f.JSON {
 		return p, advice.Usage("leave one of them out", "--csv and --json are two forms of the same answer")
 	}
-	if p.Since, err = day("--since", f.Since); err != nil {
+	if p.Since, err = app.Day("--since", f.Since); err != nil {
 		return p, err
 	}
-	if p.Until, err = day("--until", f.Until); err != nil {
+	if p.Until, err = app.Day("--until", f.Until); err != nil {
 		return p, err
 	}
 	if !p.Since.IsZero() && !p.Until.IsZero() && !p.Since.Before(p.Until) {
@@ -40,17 +39,6 @@ func (f flags) period(by node.Grouping) (p node.Period, err error) {
 
 	p.By = by
 	return p, nil
-}
-
-func day(flag, text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	at, err := time.Parse(time.DateOnly, text)
-	if err != nil || at.Year() < 2009 {
-		return time.Time{}, advice.Usage("a day is written like 2026-11-26", "%s %q is not a day", flag, text)
-	}
-	return at, nil
 }
 
 // sheet is an account as it is printed: each line has what it is of, and its numbers.

@@ -1,6 +1,10 @@
 package app
 
-import "github.com/lightwork-market/lightwork/internal/advice"
+import (
+	"time"
+
+	"github.com/lightwork-market/lightwork/internal/advice"
+)
 
 // words are how the actions of a text are done on the command line.
 var words = map[string]string{
@@ -44,3 +48,15 @@ var words = map[string]string{
 
 // Say writes the actions of a text as commands and flags.
 func Say(text string) string { return advice.Say(text, words) }
+
+// Day reads the day (UTC) that a flag names; the zero time if it names none.
+func Day(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.DateOnly, text)
+	if err != nil || at.Year() < 2009 {
+		return time.Time{}, advice.Usage("a day is written like 2026-11-26", "%s %q is not a day", flag, text)
+	}
+	return at, nil
+}

@@ -250,24 +250,35 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 var receiptOrRequest = regexp.MustCompile(`^(rcpt_)?[0-9a-f]{4,64}$`)
 
 type receiptsExportCmd struct {
-	ID  string `arg:"" help:"Receipt id or request id, or its beginning."`
-	Out string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
+	ID    string `arg:"" optional:"" help:"Receipt id or request id, or its beginning."`
+	All   bool   `help:"Every receipt of the buyer, each as RECEIPT.tar in the folder --out. Those that are there already stay as they are."`
+	Since string `help:"With --all: leave out what came before this day (UTC)." placeholder:"YYYY-MM-DD"`
+	Out   string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
 }
 
-// Run writes the bundle of a purchase.
+// Run writes the evidence of a purchase, or of all.
 func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	switch {
+	case c.All == (c.ID != ""):
+		return advice.Usage("give the id of a receipt, or --all", "one receipt or all are exported")
+	case c.Since != "" && !c.All:
+		return advice.Usage("leave it out, or give --all", "--since is for --all")
+	case c.All:
+		return c.exportAll(ctx, s, g)
+	}
+
 	return purchase.ReadBuyer(ctx, s, g, func(store *node.Purchases) error {
 		p, err := purchase.Find(ctx, store, c.ID)
 		if err != nil {
 			return err
 		}
-		prove := buyer.BundleOf
+		purpose := receipts.PurposeResult
 		if e := p.Engagement; e != nil && e.ReceiptID != "" && strings.HasPrefix(e.ReceiptID, c.ID) {
-			prove = buyer.EngagementBundleOf
+			purpose = receipts.PurposeEngagement
 		}
-		b, err := prove(ctx, store, p)
+		b, err := bundleOf(ctx, store, p, purpose)
 		if err != nil {
-			return advice.Hint(err, "lightwork buyer resume waits for a receipt that has not come yet")
+			return err
 		}
 		if !strings.HasSuffix(c.Out, ".tar") {
 			return purchase.WriteFolder(c.Out, b)
@@ -279,4 +290,78 @@ func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 		}
 		return cmp.Or(b.WriteTar(f), f.Close())
 	})
+}
+
+func bundleOf(ctx context.Context, store *node.Purchases, p buyer.Purchase, purpose receipts.Purpose) (*receipts.Bundle, error) {
+	prove := buyer.BundleOf
+	if purpose == receipts.PurposeEngagement {
+		prove = buyer.EngagementBundleOf
+	}
+	b, err := prove(ctx, store, p)
+	if err != nil {
+		return nil, advice.Hint(err, "lightwork buyer resume waits for a receipt that has not come yet")
+	}
+	return b, nil
+}
+
+// exportAll writes a bundle for each receipt that is not in the folder yet. A file has
+// its name only once it is whole, so an export that was interrupted goes on.
+func (c receiptsExportCmd) exportAll(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	since, err := app.Day("--since", c.Since)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Out, 0o755); err != nil {
+		return advice.Usage("name a folder", "--out: %w", err)
+	}
+
+	return purchase.ReadBuyer(ctx, s, g, func(store *node.Purchases) error {
+		var list []node.ReceivedReceipt
+		if store != nil { // else nothing was bought yet
+			if list, err = store.ReceivedSince(ctx, since); err != nil {
+				return err
+			}
+		}
+
+		there, failed := 0, []error(nil)
+		for i, r := range list {
+			name := filepath.Join(c.Out, r.ReceiptID+".tar")
+			if _, err := os.Lstat(name); err == nil {
+				there++
+				continue
+			}
+			if err := c.exportOne(ctx, store, r, name); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				failed = append(failed, fmt.Errorf("receipt %s: %w", r.ReceiptID, err))
+			}
+			if (i+1)%100 == 0 {
+				fmt.Fprintf(s.Err, "lightwork: %d of %s\n", i+1, display.Count(int64(len(list)), "receipt"))
+			}
+		}
+		fmt.Fprintf(s.Out, "%s written to %s, %d were there\n", display.Count(int64(len(list)-there-len(failed)), "bundle"), display.Printable(c.Out), there)
+		return errors.Join(failed...)
+	})
+}
+
+func (c receiptsExportCmd) exportOne(ctx context.Context, store *node.Purchases, r node.ReceivedReceipt, name string) error {
+	p, err := store.Purchase(ctx, r.RequestID)
+	if err != nil {
+		return err
+	}
+	b, err := bundleOf(ctx, store, p, r.Purpose)
+	if err != nil {
+		return err
+	}
+
+	f, err := os.CreateTemp(c.Out, ".export-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if err := cmp.Or(b.WriteTar(f), f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
 }

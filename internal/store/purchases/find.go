@@ -2,14 +2,19 @@ package purchases
 
 import (
 	"context"
+	"database/sql"
+	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/names"
+	"github.com/lightwork-market/lightwork/internal/store/row"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 const (
 	purchaseIDs   = "SELECT request_id FROM purchases"
 	purchasesPaid = "SELECT DISTINCT request_id FROM purchase_receipts"
+	receivedSince = "SELECT request_id, receipt_id, purpose FROM purchase_receipts WHERE at_ms >= ? ORDER BY at_ms, receipt_id"
 	received      = "SELECT request_id, receipt_id, event, at_ms FROM purchase_receipts"
 	// CROSS: otherwise all that ever were are gone through, to have them in order.
 	openPurchaseIDs = "SELECT o.request_id FROM open_purchases o CROSS JOIN purchases p ON p.request_id = o.request_id ORDER BY p.seq"
@@ -43,6 +48,24 @@ func (s *Store) Receipts(ctx context.Context, limit int) (list []names.Receipt, 
 func (s *Store) FindReceipts(ctx context.Context, name string) (list []names.Receipt, err error) {
 	err = s.view(ctx, func(tx *transaction) error {
 		list, err = names.FindReceipts(tx.Tx, received, name)
+		return err
+	})
+	return list, err
+}
+
+// ReceivedReceipt names a receipt that came for a purchase.
+type ReceivedReceipt struct {
+	RequestID string
+	ReceiptID string
+	Purpose   receipts.Purpose
+}
+
+// ReceivedSince names the receipts that came at a time or later, oldest first.
+func (s *Store) ReceivedSince(ctx context.Context, at time.Time) (list []ReceivedReceipt, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
+		list, err = row.Column(tx.Tx, func(rows *sql.Rows, r *ReceivedReceipt) error {
+			return rows.Scan(&r.RequestID, &r.ReceiptID, &r.Purpose)
+		}, receivedSince, max(0, at.UnixMilli()))
 		return err
 	})
 	return list, err
