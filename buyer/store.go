@@ -124,14 +124,9 @@ type Store interface {
 	refund.Store
 }
 
-// PlacingStore keeps what a person does about purchases, and remembers what came of them.
+// PlacingStore keeps what is placed, and remembers what came of it.
 type PlacingStore interface {
 	AddPurchase(ctx context.Context, p Purchase) error
-	// SetCancel keeps our signed cancellation request.
-	SetCancel(ctx context.Context, requestID string, event []byte) error
-	// GiveUp takes a purchase that is paying off the open ones, with the reason;
-	// all else of it stays, the reservation too.
-	GiveUp(ctx context.Context, requestID, reason string) error
 	// History says what came of the purchases from each provider (x-only hex).
 	History(ctx context.Context) (map[string]History, error)
 }

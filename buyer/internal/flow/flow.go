@@ -67,6 +67,11 @@ type Store interface {
 	// CloseUnpaid is Close for a purchase whose result nobody pays for:
 	// [purchase.ErrConflict] once its payment was begun.
 	CloseUnpaid(ctx context.Context, requestID string, to purchase.State, reason string) error
+	// SetCancel keeps our signed cancellation request.
+	SetCancel(ctx context.Context, requestID string, event []byte) error
+	// GiveUp takes a purchase that is paying off the open ones, with the reason;
+	// all else of it stays, the reservation too.
+	GiveUp(ctx context.Context, requestID, reason string) error
 }
 
 // Market is the relays, and the blob servers beside them.
