@@ -1,6 +1,15 @@
-// Package buyer buys jobs: it finds providers, sends a request, checks the
-// quote and the invoice before it pays, and checks the result and the receipt
-// before it believes. The path of one purchase is internal/flow.
+// Package buyer buys jobs: it finds providers, sends a request, checks the quote and the
+// invoice before it pays, and checks the result and the receipt before it believes.
+//
+// [New] makes a [Client]. [Client.Candidates] says who sells a job and for how much,
+// [Client.PlaceOrder] and [Client.Place] store a signed request, and [Client.FollowOrder]
+// and [Client.Follow] carry it to its end, now or after a restart. [Client.Bundle] has
+// what proves it.
+//
+// Package [github.com/lightwork-market/lightwork/buyer/purchase] says what is known of a
+// purchase, [github.com/lightwork-market/lightwork/buyer/approval] by what rules one is
+// paid, [github.com/lightwork-market/lightwork/buyer/store] keeps purchases in SQLite, and
+// [github.com/lightwork-market/lightwork/buyer/panel] gives one job to several providers.
 package buyer
 
 import (
