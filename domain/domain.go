@@ -94,7 +94,7 @@ func Demand[T ~[]string](d Domain, tags []T) error {
 	case found == "":
 		return fmt.Errorf(`%w: it has no tag ["%s","%s"], and without it any event that reads like one would count`, Error, TagName, d)
 	case found != d:
-		return fmt.Errorf("%w: its domain is %s, not %s", Error, shown(string(found)), d)
+		return fmt.Errorf("%w: its domain is %s, not %s", Error, printable(string(found)), d)
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ func Allow[T ~[]string](d Domain, tags []T) error {
 	return Demand(d, tags)
 }
 
-// shown shortens untrusted text and makes it printable.
-func shown(s string) string {
+// printable shortens untrusted text and makes it printable.
+func printable(s string) string {
 	const most = 64
 	if len(s) > most {
 		s = s[:most] + "..."

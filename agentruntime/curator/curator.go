@@ -188,7 +188,7 @@ func (c *Curator) read(ctx context.Context, thread pipeline.ThreadID, task strin
 		items[i].Relevance = unit(scores[i])
 		switch {
 		case s.AskedFor == digest:
-			items[i].wanted(askedBefore)
+			items[i].pin(askedBefore)
 		case i == len(segments)-1:
 			items[i].claim = newest
 		}
@@ -215,7 +215,7 @@ func (c *Curator) ask(items []item, id ID, task hashing.Digest) error {
 			return fmt.Errorf("%s of %d tokens, budget %d: %w", id, items[i].TokenEstimate, c.cfg.Budget, ErrOverBudget)
 		}
 		items[i].AskedFor = task
-		items[i].wanted(askedNow)
+		items[i].pin(askedNow)
 		return nil
 	}
 
@@ -238,7 +238,7 @@ func (c *Curator) summarize(ctx context.Context, items []item) error {
 			return err
 		}
 
-		it.made = true
+		it.hasNewSummary = true
 	}
 
 	return nil

@@ -28,10 +28,10 @@ type Decision struct {
 // item is a segment during a turn: Status is its new tier, from its old one.
 type item struct {
 	Segment
-	from   Status
-	reason Reason
-	claim  claim
-	made   bool // Summary was written in this turn
+	from          Status
+	reason        Reason
+	claim         claim
+	hasNewSummary bool // Summary was written in this turn
 }
 
 // claim says why a segment stays in view regardless of its relevance.
@@ -44,8 +44,8 @@ const (
 	askedNow
 )
 
-// wanted marks a segment that the model asked for under the current task.
-func (it *item) wanted(c claim) { it.claim, it.Relevance, it.reason = c, 1, ReasonAsked }
+// pin marks a segment that the model asked for under the current task.
+func (it *item) pin(c claim) { it.claim, it.Relevance, it.reason = c, 1, ReasonAsked }
 
 func (it *item) move(to Status, why Reason) { it.Status, it.reason = to, why }
 
@@ -74,7 +74,7 @@ func keepShorter(items []item) {
 	for i := range items {
 		it := &items[i]
 		if it.from == Expanded && it.Status == Folded && it.reason == ReasonIrrelevant && EstimateTokens(len(it.Summary)) >= it.TokenEstimate {
-			it.Status, it.reason, it.made = Expanded, "", false
+			it.Status, it.reason, it.hasNewSummary = Expanded, "", false
 		}
 	}
 }
@@ -123,7 +123,7 @@ func outcome(items []item) (decisions []Decision, changes []Change) {
 			continue
 		}
 		c := Change{ID: it.ID, From: it.from, To: it.Status, Relevance: it.Relevance, AskedFor: it.AskedFor}
-		if it.made {
+		if it.hasNewSummary {
 			c.Summary = it.Summary
 		}
 		changes = append(changes, c)

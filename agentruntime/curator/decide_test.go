@@ -32,7 +32,7 @@ func TestDecide(t *testing.T) {
 	requirements.Covers(t, "AP-6.3.1", "AP-6.3.2", "AP-6.3.3", "AP-6.3.4")
 	claimed := func(it item, c claim) item {
 		if it.claim = c; c >= askedBefore {
-			it.wanted(c)
+			it.pin(c)
 		}
 		return it
 	}

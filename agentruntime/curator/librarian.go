@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxAsked is how many bytes of an original the model is given to summarize.
-const maxAsked = 48 << 10
+// maxSummarized is how many bytes of an original the model is given to summarize.
+const maxSummarized = 48 << 10
 
 // Ask puts one question to a model and returns its text. The model may be a cheaper
 // one than the model that works on the task.
@@ -27,8 +27,8 @@ func Librarian(ask Ask) Summarize {
 			return "", fmt.Errorf("%w: the original is no text", ErrSummary)
 		}
 		text := string(original)
-		if len(text) > maxAsked { // keep the end too: it often has the outcome
-			half := maxAsked / 2
+		if len(text) > maxSummarized { // keep the end too: it often has the outcome
+			half := maxSummarized / 2
 			text = strings.ToValidUTF8(text[:half], "") + "\n[...]\n" + strings.ToValidUTF8(text[len(text)-half:], "")
 		}
 

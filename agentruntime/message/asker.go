@@ -43,9 +43,9 @@ type question struct {
 const QuestionSchema = `{"type":"object","additionalProperties":false,"required":["question"],` +
 	`"properties":{"question":{"type":"string","minLength":1,"description":"what to ask, in words"}}}`
 
-// answered is the payload of an answer: the text of the agent and its evidence, in
+// answerPayload is the payload of an answer: the text of the agent and its evidence, in
 // the bytes that it wrote.
-type answered struct {
+type answerPayload struct {
 	From     string         `json:"from"`
 	Type     Type           `json:"type"`
 	Content  jsontext.Value `json:"content"`
@@ -105,7 +105,7 @@ func CheckQuestion(doc []byte) error {
 }
 
 // CheckAnswered validates an answer; see [CheckQuestion].
-func CheckAnswered(doc []byte) error { return hashing.Unmarshal(doc, &answered{}) }
+func CheckAnswered(doc []byte) error { return hashing.Unmarshal(doc, &answerPayload{}) }
 
 func (a *asker) handle(ctx context.Context, p pipeline.Payload, c pipeline.Context) (pipeline.Response, error) {
 	switch {
@@ -168,7 +168,7 @@ func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 	case !asked || m.From.AgentID != c.Sender || m.To.AgentID != a.Self.AgentID:
 		err = invalid("replyTo", "answers nothing that was asked")
 	default:
-		err = a.Gate.late(waits.origin)
+		err = a.Gate.checkDeadline(waits.origin)
 	}
 
 	if err != nil {
@@ -184,7 +184,7 @@ func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Conte
 		return pipeline.Fail(pipeline.Failure{Code: osCode(f.Code), Message: wire.SafeText(f.Message), Retryable: f.Recoverable})
 	}
 
-	doc, err := json.Marshal(answered{From: m.From.AgentID, Type: m.Type, Content: m.Payload.Content, Evidence: m.Evidence.Bytes()})
+	doc, err := json.Marshal(answerPayload{From: m.From.AgentID, Type: m.Type, Content: m.Payload.Content, Evidence: m.Evidence.Bytes()})
 	if err != nil {
 		return pipeline.Fail(FromError(err).Failure())
 	}

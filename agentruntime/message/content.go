@@ -186,7 +186,7 @@ func checkValidation(m Message) *Error {
 	}
 
 	for i, contradiction := range c.Contradictions {
-		if !contradiction.holds() {
+		if !contradiction.differs() {
 			return invalid(fmt.Sprintf("payload.content.contradictions.%d", i), "has no two values that differ by more than 10 %%")
 		}
 	}
@@ -194,7 +194,7 @@ func checkValidation(m Message) *Error {
 	return nil
 }
 
-func (c contradiction) holds() bool {
+func (c contradiction) differs() bool {
 	least, most := c.Values[0].Value, c.Values[0].Value
 	for _, v := range c.Values[1:] {
 		least, most = min(least, v.Value), max(most, v.Value)

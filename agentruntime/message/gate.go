@@ -42,16 +42,16 @@ func (g Gate) Receive(ctx context.Context, doc []byte) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	if err := g.agents(m); err != nil {
+	if err := g.checkAgents(m); err != nil {
 		return m, err
 	}
-	if err := g.inTime(m); err != nil {
+	if err := g.checkTime(m); err != nil {
 		return m, err
 	}
 	if err := noSecret(doc); err != nil {
 		return m, err
 	}
-	if err := g.evidence(ctx, m); err != nil {
+	if err := g.checkEvidence(ctx, m); err != nil {
 		return m, err
 	}
 
@@ -65,20 +65,20 @@ func (g Gate) Send(ctx context.Context, m Message) ([]byte, error) {
 	if err != nil {
 		return nil, FromError(err)
 	}
-	if err := g.agents(m); err != nil {
+	if err := g.checkAgents(m); err != nil {
 		return nil, err
 	}
 	if err := noSecret(doc); err != nil {
 		return nil, err
 	}
-	if err := g.evidence(ctx, m); err != nil {
+	if err := g.checkEvidence(ctx, m); err != nil {
 		return nil, err
 	}
 
 	return doc, nil
 }
 
-func (g Gate) agents(m Message) *Error {
+func (g Gate) checkAgents(m Message) *Error {
 	switch {
 	case !g.Known(m.From.AgentID):
 		return invalid("from.agentId", "is in no manifest")
@@ -88,7 +88,7 @@ func (g Gate) agents(m Message) *Error {
 	return nil
 }
 
-func (g Gate) inTime(m Message) *Error {
+func (g Gate) checkTime(m Message) *Error {
 	now := g.Now()
 	switch {
 	case now.After(m.Deadline()):
@@ -99,16 +99,16 @@ func (g Gate) inTime(m Message) *Error {
 	return nil
 }
 
-// late calls inTime; unlike a nil *Error its result compares equal to nil.
-func (g Gate) late(m Message) error {
-	if err := g.inTime(m); err != nil {
+// checkDeadline calls inTime; unlike a nil *Error its result compares equal to nil.
+func (g Gate) checkDeadline(m Message) error {
+	if err := g.checkTime(m); err != nil {
 		return err
 	}
 	return nil
 }
 
-// evidence looks up each source and output of the chain in the journal.
-func (g Gate) evidence(ctx context.Context, m Message) *Error {
+// checkEvidence looks up each source and output of the chain in the journal.
+func (g Gate) checkEvidence(ctx context.Context, m Message) *Error {
 	seen := map[string]bool{}
 	held := func(law Law, field, ref string) *Error {
 		if seen[ref] {

@@ -196,7 +196,7 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 	case m.To.AgentID != h.Self.AgentID:
 		err = &Error{Kind: KindUnauthorized, Field: "to.agentId", Reason: "is not who got the message"}
 	default:
-		err = h.Gate.late(origin)
+		err = h.Gate.checkDeadline(origin)
 	}
 
 	return m, origin, err

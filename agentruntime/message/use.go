@@ -68,7 +68,7 @@ func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origi
 		m = Message{ID: waits.origin.ID, From: h.Self, To: h.Self, Context: waits.origin.Context, Payload: waits.origin.Payload}.
 			Fail(FromOS(f.Code, f.Message), now)
 		m.From = Agent{waits.of, waits.of}
-		return m, waits.origin, h.Gate.late(waits.origin)
+		return m, waits.origin, h.Gate.checkDeadline(waits.origin)
 	}
 
 	waits, ok := h.pending.take(string(c.Thread), c.Sender)
@@ -79,7 +79,7 @@ func (h *handler) fromPipeline(p pipeline.Payload, c pipeline.Context) (m, origi
 	if err != nil {
 		return m, waits.origin, err
 	}
-	return m, waits.origin, h.Gate.late(waits.origin)
+	return m, waits.origin, h.Gate.checkDeadline(waits.origin)
 }
 
 // resultOf returns the message that tells an agent the result of a tool and the

@@ -38,9 +38,9 @@ type answer struct {
 	body  io.Reader // bounded in size
 	media string    // mediaJSON or mediaEvents
 	alive func()    // called for each line of a stream
-	// begun says that part of the answer was delivered: a retry might contradict
+	// partDelivered says that part of the answer was delivered: a retry might contradict
 	// it.
-	begun bool
+	partDelivered bool
 }
 
 // ask repeats the request until it is answered or fails in a way that a retry
@@ -124,13 +124,13 @@ func (c *Client) attempt(ctx context.Context, q question) (again bool, err error
 		return false, &chat.Error{Reason: chat.ErrTooLarge}
 	}
 
-	a.body = &bounded{resp.Body, c.cfg.MaxResponse}
+	a.body = &limitedReader{resp.Body, c.cfg.MaxResponse}
 	err = q.read(a)
 	var failed *chat.Error
 	if errors.As(err, &failed) {
-		return !a.begun && failed.Reason == chat.ErrUnavailable, err
+		return !a.partDelivered && failed.Reason == chat.ErrUnavailable, err
 	}
-	return !a.begun, err
+	return !a.partDelivered, err
 }
 
 // asError converts errors of the transport to *chat.Error and cleans text from the
@@ -180,18 +180,18 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// bounded is a reader that fails after left bytes.
-type bounded struct {
-	r    io.Reader
-	left int64
+// limitedReader is a reader that fails after left bytes.
+type limitedReader struct {
+	r         io.Reader
+	remaining int64
 }
 
-func (b *bounded) Read(p []byte) (int, error) {
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
+func (b *limitedReader) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.remaining+1 {
+		p = p[:b.remaining+1]
 	}
 	n, err := b.r.Read(p)
-	if b.left -= int64(n); b.left < 0 {
+	if b.remaining -= int64(n); b.remaining < 0 {
 		return 0, &chat.Error{Reason: chat.ErrTooLarge}
 	}
 	return n, err

@@ -85,7 +85,7 @@ type completion struct {
 
 func readCompletion(a *answer) (chat.Response, error) {
 	doc, err := io.ReadAll(a.body)
-	a.begun = len(doc) > 0
+	a.partDelivered = len(doc) > 0
 	if err != nil {
 		return chat.Response{}, err
 	}

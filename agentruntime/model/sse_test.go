@@ -92,7 +92,7 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(event(`{"error":{"message":"x"}}`)))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		text := ""
-		a := &answer{body: &bounded{strings.NewReader(string(in)), 1 << 20}, media: mediaEvents, alive: func() {}}
+		a := &answer{body: &limitedReader{strings.NewReader(string(in)), 1 << 20}, media: mediaEvents, alive: func() {}}
 		r, err := readStream(a, func(s string) { text += s })
 		if err != nil {
 			return

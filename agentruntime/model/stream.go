@@ -81,13 +81,13 @@ func (s *assembly) add(a *answer, c chunk, onText func(string)) error {
 		}
 		keep(&s.out.FinishReason, choice.FinishReason)
 		if d.Content != "" {
-			a.begun = true
+			a.partDelivered = true
 			s.text.WriteString(d.Content)
 			onText(d.Content)
 		}
 
 		for _, t := range d.ToolCalls {
-			a.begun = true
+			a.partDelivered = true
 			if err := s.addCall(t); err != nil {
 				return err
 			}

@@ -23,8 +23,8 @@ const (
 	askAnswer = ".answer"
 )
 
-// asks returns the peers of a thinking listener that exchange messages.
-func (o *Organism) asks(l Listener) []Listener {
+// messagePeers returns the peers of a thinking listener that exchange messages.
+func (o *Organism) messagePeers(l Listener) []Listener {
 	var all []Listener
 	for _, name := range l.Peers {
 		if peer, _ := o.Listener(name); peer.Messages != nil && l.Agent != nil {
@@ -45,8 +45,8 @@ func (m Messages) askType() message.Type {
 	return ""
 }
 
-// gives returns the types that an agent answers with.
-func (m Messages) gives() []message.Type {
+// answerTypes returns the types that an agent answers with.
+func (m Messages) answerTypes() []message.Type {
 	if len(m.Gives) == 0 {
 		return []message.Type{message.TypeResponse, message.TypeGap}
 	}
@@ -57,7 +57,7 @@ func (m Messages) gives() []message.Type {
 // them on its behalf.
 func (b *builder) addAskers() error {
 	for _, l := range b.o.Listeners {
-		peers := b.o.asks(l)
+		peers := b.o.messagePeers(l)
 		if len(peers) == 0 {
 			continue
 		}
@@ -65,7 +65,7 @@ func (b *builder) addAskers() error {
 		cfg := message.Asker{
 			Self: message.Agent{AgentID: name, InstanceID: wire.NewID()}, Description: "asks agents for " + l.Name, Answer: name + askAnswer,
 			Asks: map[string]message.Agent{}, Types: map[string]message.Type{}, Logger: b.parts.Logger,
-			Gate: message.Gate{Known: b.out.knows, Holds: b.parts.Holds, Now: time.Now},
+			Gate: message.Gate{Known: b.out.hasAgent, Holds: b.parts.Holds, Now: time.Now},
 		}
 		b.out.askers[name] = true
 		b.cfg.Schemas[cfg.Answer] = message.CheckAnswered
@@ -73,7 +73,7 @@ func (b *builder) addAskers() error {
 		for _, peer := range peers {
 			tag := name + "." + peer.Name
 			cfg.Asks[tag], cfg.Types[tag] = b.out.Messengers[peer.Name], peer.Messages.askType()
-			cfg.Gives = append(cfg.Gives, peer.Messages.gives()...)
+			cfg.Gives = append(cfg.Gives, peer.Messages.answerTypes()...)
 			b.cfg.Schemas[tag] = message.CheckQuestion
 		}
 
@@ -101,9 +101,9 @@ func askTool(l, peer Listener) thinker.Tool {
 	}
 }
 
-// needs returns the tags of requests and answers of a listener's peers, and of the
+// requiredTags returns the tags of requests and answers of a listener's peers, and of the
 // peers of the agents that it asks: a profile must have them all.
-func (o *Organism) needs(l Listener) []string {
+func (o *Organism) requiredTags(l Listener) []string {
 	var tags []string
 	seen := map[string]bool{}
 	var add func(l Listener)

@@ -265,7 +265,7 @@ func (b *builder) profile(p Profile) pipeline.Profile {
 		if l.Callable != nil {
 			out.Handlers = append(out.Handlers, name+callSuffix)
 		}
-		if len(b.o.asks(l)) > 0 {
+		if len(b.o.messagePeers(l)) > 0 {
 			out.Handlers = append(out.Handlers, name+askSuffix)
 		}
 		thinks = thinks || l.Agent != nil

@@ -124,7 +124,7 @@ func (b *Built) callee(l Listener, from pipeline.ThreadID) (*pipeline.Thread, er
 		return b.Pipeline.Open(id, l.Callable.Profile)
 	}
 
-	keep := append(b.needs(l), l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse)
+	keep := append(b.requiredTags(l), l.PayloadClass, thinker.TagAnswer, thinker.TagRequest, thinker.TagResponse)
 	return parent.Spawn(segment, pipeline.Keep(keep...))
 }
 

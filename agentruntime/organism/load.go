@@ -140,7 +140,7 @@ func Parse(src []byte, path string) (*Organism, error) {
 		for _, b := range bad {
 			all = append(all, &Error{path, b.Line, b.Column, b.Text})
 		}
-		return nil, together(all)
+		return nil, joinErrors(all)
 	}
 
 	o, wrong := d.organism(filepath.Dir(path))
@@ -159,13 +159,13 @@ func Parse(src []byte, path string) (*Organism, error) {
 	}
 
 	if len(all) > 0 {
-		return nil, together(all)
+		return nil, joinErrors(all)
 	}
 	return o, nil
 }
 
-// together joins all mistakes into one error, ordered by line.
-func together(all []*Error) error {
+// joinErrors joins all mistakes into one error, ordered by line.
+func joinErrors(all []*Error) error {
 	slices.SortStableFunc(all, func(a, b *Error) int { return cmp.Or(a.Line-b.Line, a.Column-b.Column) })
 	errs := make([]error, len(all))
 	for i, e := range all {

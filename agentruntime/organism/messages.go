@@ -97,8 +97,8 @@ func (b *builder) messenger(l Listener) (pipeline.Handler, error) {
 		return pipeline.Handler{}, err
 	}
 	cfg := message.Config{
-		Self: b.out.Messengers[l.Name], Description: l.Description, Takes: slices.Clone(l.Messages.Takes), Gives: slices.Clone(l.Messages.gives()),
-		Gate: message.Gate{Known: b.out.knows, Holds: b.parts.Holds, Now: time.Now}, Logger: b.parts.Logger,
+		Self: b.out.Messengers[l.Name], Description: l.Description, Takes: slices.Clone(l.Messages.Takes), Gives: slices.Clone(l.Messages.answerTypes()),
+		Gate: message.Gate{Known: b.out.hasAgent, Holds: b.parts.Holds, Now: time.Now}, Logger: b.parts.Logger,
 		Work: message.ToolWork(func(ctx context.Context, input []byte) ([]byte, error) {
 			out, err := work.Do(ctx, input, pipeline.Context{Self: l.Name})
 			if failed := (*Failure)(nil); errors.As(err, &failed) {
@@ -152,8 +152,8 @@ func once(types []message.Type) []message.Type {
 	return out
 }
 
-// knows reports whether an agent id belongs to this organism (YE-V4).
-func (b *Built) knows(id string) bool {
+// hasAgent reports whether an agent id belongs to this organism (YE-V4).
+func (b *Built) hasAgent(id string) bool {
 	_, ok := b.Messengers[id]
 	return ok || id == PersonID || id == NodeID || b.isAsker(id)
 }

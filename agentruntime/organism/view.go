@@ -41,7 +41,7 @@ func (o *Organism) Views() []View {
 		for _, name := range p.Listeners {
 			l, _ := o.Listener(name)
 			thinks = thinks || l.Agent != nil
-			for _, r := range l.routes(o.asks(l)) {
+			for _, r := range l.routes(o.messagePeers(l)) {
 				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != modelName && !slices.Contains(p.Listeners, peer) })
 				if !taken[r.Tag] { // the first handler with a tag gets it
 					v.Routes = append(v.Routes, r)

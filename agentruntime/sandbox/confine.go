@@ -257,9 +257,9 @@ func (p *process) close() {
 // watch stops the job at its timeout, when the caller cancels, or when it exceeds
 // its bounds.
 type watch struct {
-	done   chan struct{}
-	reason chan stopReason
-	over   error
+	done     chan struct{}
+	reason   chan stopReason
+	exceeded error
 }
 
 // newWatch starts a watch. bound returns an error when the job exceeds its bounds.
@@ -284,8 +284,8 @@ func newWatch(ctx context.Context, timeout time.Duration, stop func(), bound fun
 			case <-ctx.Done():
 				reason = stopOf(ctx)
 				break wait
-			case w.over = <-judged:
-				if judged = nil; w.over != nil {
+			case w.exceeded = <-judged:
+				if judged = nil; w.exceeded != nil {
 					reason = stopLimit
 					break wait
 				}
@@ -316,7 +316,7 @@ func stopOf(ctx context.Context) stopReason {
 func (w *watch) stop() (stopReason, error) {
 	close(w.done)
 	reason := <-w.reason
-	return reason, w.over
+	return reason, w.exceeded
 }
 
 // boundedBuffer keeps the beginning of the messages of a crashing init.

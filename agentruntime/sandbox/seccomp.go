@@ -84,7 +84,7 @@ func argumentRules() []argumentRule {
 			seccomp.Refuse(unix.EPERM),
 			seccomp.Return(unix.SECCOMP_RET_ALLOW),
 		}},
-		{unix.SYS_PERSONALITY, oneOf(0, unix.EPERM, knownPersonalities())},
+		{unix.SYS_PERSONALITY, oneOf(0, unix.EPERM, allowedPersonalities())},
 		// A process may change only its own limits; process 1 may have the same
 		// user.
 		{unix.SYS_PRLIMIT64, oneOf(0, unix.EPERM, []uint32{0})},
@@ -128,10 +128,10 @@ func socketRule() []unix.SockFilter {
 	return body
 }
 
-// knownPersonalities are Linux, Linux with a 32-bit name, both with a 2.6 version,
+// allowedPersonalities are Linux, Linux with a 32-bit name, both with a 2.6 version,
 // Linux without address randomisation (which race detectors request), and the query
 // of the current one.
-func knownPersonalities() []uint32 {
+func allowedPersonalities() []uint32 {
 	return []uint32{0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff}
 }
 

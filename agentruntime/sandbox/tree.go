@@ -26,8 +26,8 @@ const (
 
 var errTreeTooLarge = errors.New("the repository is too large to be compared")
 
-// skipped are folders without work of the job: history and caches.
-var skipped = []string{".git", "node_modules", "__pycache__", ".pytest_cache", ".cache"}
+// skippedDirs are folders without work of the job: history and caches.
+var skippedDirs = []string{".git", "node_modules", "__pycache__", ".pytest_cache", ".cache"}
 
 // treeFile is a regular file or a symlink of the repository.
 type treeFile struct {
@@ -60,7 +60,7 @@ func readTree(dir string) (tree, error) {
 			return fs.SkipDir // the job made it inaccessible
 		case err != nil:
 			return err
-		case d.IsDir() && slices.Contains(skipped, path.Base(name)):
+		case d.IsDir() && slices.Contains(skippedDirs, path.Base(name)):
 			return fs.SkipDir
 		case d.IsDir():
 			return nil
@@ -107,7 +107,7 @@ func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (tre
 		return treeFile{}, false, errTreeTooLarge
 	}
 
-	head, sum := clipped{room: textBytes + 1}, sha256.New()
+	head, sum := headBuffer{room: textBytes + 1}, sha256.New()
 	size, err := io.Copy(io.MultiWriter(sum, &head), io.LimitReader(f, room))
 	if err != nil {
 		return treeFile{}, false, err
@@ -116,21 +116,21 @@ func readTreeFile(root *os.Root, name string, mode fs.FileMode, room int64) (tre
 	if info.Mode()&0o100 != 0 {
 		file.kind = 'x'
 	}
-	if b := head.kept; len(b) <= textBytes && utf8.Valid(b) && !bytes.ContainsRune(b, 0) {
+	if b := head.head; len(b) <= textBytes && utf8.Valid(b) && !bytes.ContainsRune(b, 0) {
 		file.text = slices.Clip(b)
 	}
 	return file, true, nil
 }
 
-// clipped keeps the first bytes that are written to it.
-type clipped struct {
-	kept []byte
+// headBuffer keeps the first bytes that are written to it.
+type headBuffer struct {
+	head []byte
 	room int
 }
 
-func (c *clipped) Write(p []byte) (int, error) {
+func (c *headBuffer) Write(p []byte) (int, error) {
 	n := min(c.room, len(p))
-	c.kept = append(c.kept, p[:n]...)
+	c.head = append(c.head, p[:n]...)
 	c.room -= n
 	return len(p), nil
 }

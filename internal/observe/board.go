@@ -139,7 +139,7 @@ func (b *Board) Totals() Totals {
 	return b.totals
 }
 
-func (b *Board) quoted(j provider.Job) {
+func (b *Board) addQuote(j provider.Job) {
 	b.m.quoted.WithLabelValues(j.SchemaID, string(j.Mode)).Inc()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,15 +147,15 @@ func (b *Board) quoted(j provider.Job) {
 	b.open[j.RequestID] = openJob(j, b.now())
 }
 
-func (b *Board) refused(code provider.Code) {
+func (b *Board) addRefusal(code provider.Code) {
 	b.m.refused.WithLabelValues(string(code)).Inc()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.totals.Refused++
 }
 
-// paid counts received money.
-func (b *Board) paid(id string, p provider.Payment) {
+// addPayment counts received money.
+func (b *Board) addPayment(id string, p provider.Payment) {
 	b.m.money.WithLabelValues(string(p.State)).Add(float64(p.PaidMsats))
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,15 +168,15 @@ func (b *Board) paid(id string, p provider.Payment) {
 	}
 }
 
-func (b *Board) moved(id string, to provider.State) {
+func (b *Board) setState(id string, to provider.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.move(id, to)
 }
 
-// settled ends a job whose money is finally ours. Prepaid money was counted when it
+// addSettlement ends a job whose money is finally ours. Prepaid money was counted when it
 // arrived.
-func (b *Board) settled(e provider.SettlementEvent) {
+func (b *Board) addSettlement(e provider.SettlementEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if j := b.open[e.RequestID]; j == nil || j.Mode != "prepay" {
@@ -186,15 +186,15 @@ func (b *Board) settled(e provider.SettlementEvent) {
 	b.end(e.RequestID, provider.StateSucceeded, "")
 }
 
-// earned counts money that is ours and does not end a job.
-func (b *Board) earned(msats int64) {
+// addEarning counts money that is ours and does not end a job.
+func (b *Board) addEarning(msats int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.earn(msats)
 }
 
-// owes counts a debt that does not end a job.
-func (b *Board) owes(msats int64) {
+// addDebt counts a debt that does not end a job.
+func (b *Board) addDebt(msats int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.owe(msats)
@@ -211,8 +211,8 @@ func (b *Board) owe(msats int64) {
 	b.totals.OwedMsats += msats
 }
 
-// closed ends a job without a receipt.
-func (b *Board) closed(e provider.EndEvent) {
+// endUnpaid ends a job without a receipt.
+func (b *Board) endUnpaid(e provider.EndEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if j := b.open[e.RequestID]; j != nil && j.HeldMsats > 0 { // an engagement fee may be owed in addition

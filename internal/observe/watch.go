@@ -11,31 +11,31 @@ import (
 func (b *Board) Event(e provider.JobEvent) {
 	switch e := e.(type) {
 	case provider.AdmissionEvent:
-		b.quoted(e.Job)
+		b.addQuote(e.Job)
 	case provider.RefusalEvent:
-		b.refused(e.Reason.Code)
+		b.addRefusal(e.Reason.Code)
 	case provider.PaymentEvent:
-		b.paid(e.RequestID, e.Payment)
+		b.addPayment(e.RequestID, e.Payment)
 	case provider.StateEvent:
-		b.moved(e.RequestID, e.State)
+		b.setState(e.RequestID, e.State)
 	case provider.SettlementEvent:
 		if e.Purpose == receipts.PurposeEngagement {
-			b.earned(e.PaidMsats)
+			b.addEarning(e.PaidMsats)
 		} else {
-			b.settled(e)
+			b.addSettlement(e)
 		}
 	case provider.DebtEvent:
-		b.owes(e.Msats)
+		b.addDebt(e.Msats)
 	case provider.EndEvent:
-		b.closed(e)
+		b.endUnpaid(e)
 	case provider.RunEvent:
-		b.ran(e)
+		b.addRun(e)
 	case provider.PublicationEvent:
-		b.published(e)
+		b.addPublication(e)
 	}
 }
 
-func (b *Board) ran(e provider.RunEvent) {
+func (b *Board) addRun(e provider.RunEvent) {
 	outcome := runOK
 	var failed *provider.RunError
 	switch {
@@ -47,7 +47,7 @@ func (b *Board) ran(e provider.RunEvent) {
 	b.m.runs.WithLabelValues(e.SchemaID, outcome).Observe(e.Took.Seconds())
 }
 
-func (b *Board) published(e provider.PublicationEvent) {
+func (b *Board) addPublication(e provider.PublicationEvent) {
 	b.m.publish.Observe(e.Took.Seconds())
 	for _, a := range e.Acks {
 		result := publishedNot

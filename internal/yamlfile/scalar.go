@@ -24,12 +24,12 @@ func (c *checker) scalar(node ast.Node, t reflect.Type) {
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
 		if _, err := time.ParseDuration(textOf(node)); err != nil || isNumber(node) {
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 		}
 
 	case isNumberKind(t):
 		if !isDecimal(node) {
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 			return
 		}
 		bits := t.Bits()
@@ -43,19 +43,19 @@ func (c *checker) scalar(node ast.Node, t reflect.Type) {
 
 	case isFloatKind(t):
 		if isQuoted(node) || !fraction.MatchString(textOf(node)) {
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 		}
 
 	case t.Kind() == reflect.Bool:
 		if _, ok := node.(*ast.BoolNode); !ok {
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 		}
 
 	case t.Kind() == reflect.String:
 		switch node.(type) {
 		case *ast.StringNode, *ast.LiteralNode:
 		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode:
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 		default: // 0x10 would become 16
 			c.add(node, "expected a text: put it in quotes")
 		}
@@ -102,8 +102,8 @@ func textOf(node ast.Node) string {
 	return ""
 }
 
-// wanted describes the expected value in the terms of the file, not of Go.
-func wanted(t reflect.Type) string {
+// expectation describes the expected value in the terms of the file, not of Go.
+func expectation(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
 		return "expected a time such as 10m"
 	}

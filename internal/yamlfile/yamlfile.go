@@ -127,7 +127,7 @@ func problemOf(err error) Problem {
 	wrong, large := (*yaml.TypeError)(nil), (*yaml.OverflowError)(nil)
 	switch {
 	case errors.As(err, &wrong):
-		text = wanted(wrong.DstType)
+		text = expectation(wrong.DstType)
 	case errors.As(err, &large):
 		text = "the number is too large"
 	case strings.Contains(text, "'\t'"): // it would look like a space
@@ -163,7 +163,7 @@ func (c *checker) value(node ast.Node, t reflect.Type) {
 		// An empty value means an empty list or mapping. An empty number or boolean
 		// is a mistake.
 		if isNumberKind(t) || isFloatKind(t) || t.Kind() == reflect.Bool {
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 		}
 		return
 	}
@@ -176,7 +176,7 @@ func (c *checker) value(node ast.Node, t reflect.Type) {
 	case reflect.Slice:
 		list, ok := node.(*ast.SequenceNode)
 		if !ok {
-			c.add(node, "%s", wanted(t))
+			c.add(node, "%s", expectation(t))
 			return
 		}
 		for _, item := range list.Values {
@@ -190,7 +190,7 @@ func (c *checker) value(node ast.Node, t reflect.Type) {
 func (c *checker) structure(node ast.Node, t reflect.Type) {
 	pairs, ok := pairsOf(node)
 	if !ok {
-		c.add(node, "%s", wanted(t))
+		c.add(node, "%s", expectation(t))
 		return
 	}
 
@@ -208,7 +208,7 @@ func (c *checker) structure(node ast.Node, t reflect.Type) {
 func (c *checker) mapping(node ast.Node, t reflect.Type) {
 	pairs, ok := pairsOf(node)
 	if !ok {
-		c.add(node, "%s", wanted(t))
+		c.add(node, "%s", expectation(t))
 		return
 	}
 	for _, pair := range pairs {

@@ -22,13 +22,13 @@ func (e *engine) advance(ctx context.Context, o op) error {
 	before := o.unsureMS
 	if before != 0 {
 		// The op was sent before, so look up its outcome first.
-		if done, err := e.looked(ctx, o, nil); done || err != nil {
+		if done, err := e.resolve(ctx, o, nil); done || err != nil {
 			return err
 		}
 	}
 
 	if o.kind == "topup" {
-		if ready, err := e.paid(ctx, o); !ready || err != nil {
+		if ready, err := e.checkTopup(ctx, o); !ready || err != nil {
 			return err
 		}
 	}
@@ -49,9 +49,9 @@ func (e *engine) advance(ctx context.Context, o op) error {
 	}
 
 	late := before != 0 && sentAt-before < lateAnswer.Milliseconds()
-	keep, keepErr := e.insists(ctx, o)
+	keep, keepErr := e.mustRetry(ctx, o)
 	if late || keep || keepErr != nil {
-		done, lookErr := e.looked(ctx, o, nil)
+		done, lookErr := e.resolve(ctx, o, nil)
 		if !done && !late {
 			lookErr = firstError(lookErr, keepErr, e.renew(ctx, o))
 		}
@@ -64,7 +64,7 @@ func (e *engine) advance(ctx context.Context, o op) error {
 	if _, err := e.keys(ctx, 0); err != nil { // old keys may be the reason for the refusal
 		return err
 	}
-	_, lookErr := e.looked(ctx, o, err)
+	_, lookErr := e.resolve(ctx, o, err)
 	return lookErr
 }
 
@@ -83,10 +83,10 @@ func (e *engine) send(ctx context.Context, o op) ([]blindSignature, error) {
 	return e.mint.swap(ctx, o.inputs, o.outputs)
 }
 
-// looked asks the mint for the outcome of an op and ends the op if that is certain:
+// resolve asks the mint for the outcome of an op and ends the op if that is certain:
 // its outputs are signed, its inputs are spent or, after a refusal that no earlier
 // request can contradict any more, neither.
-func (e *engine) looked(ctx context.Context, o op, refusal error) (done bool, err error) {
+func (e *engine) resolve(ctx context.Context, o op, refusal error) (done bool, err error) {
 	sigs, err := e.mint.restore(ctx, o.outputs)
 	if err != nil {
 		return false, err
@@ -150,7 +150,7 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 		case "claim":
 			return settleInvoice(tx, o.hash, time.Now())
 		case "refund":
-			return e.refunded(tx, o.hash, total(own))
+			return e.finishRefund(tx, o.hash, total(own))
 		case "split":
 			return e.splitDone(tx, o.quote, locked)
 		case "export":
@@ -160,7 +160,7 @@ func (e *engine) finish(ctx context.Context, o op, sigs []blindSignature) error 
 		return nil
 	})
 	if err == nil {
-		e.concluded(o)
+		e.afterOp(o)
 	}
 	return err
 }
@@ -177,9 +177,9 @@ func (e *engine) keysetOf(ctx context.Context, id string) (*keyset, error) {
 	return list[id], err
 }
 
-// concluded notifies waiting callers and starts the next round at once, because the
+// afterOp notifies waiting callers and starts the next round at once, because the
 // end of an op usually starts the next one.
-func (e *engine) concluded(o op) {
+func (e *engine) afterOp(o op) {
 	if o.kind == "claim" {
 		e.tell(o.hash)
 	} else {
@@ -188,8 +188,8 @@ func (e *engine) concluded(o op) {
 	e.wake()
 }
 
-// refunded ends a payment whose notes are ours again.
-func (e *engine) refunded(tx *sqlite.Tx, hash payments.Hash, sats int64) error {
+// finishRefund ends a payment whose notes are ours again.
+func (e *engine) finishRefund(tx *sqlite.Tx, hash payments.Hash, sats int64) error {
 	row, err := selectPayment(tx, hash)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 			return cancelInvoice(tx, o.hash, "the mint did not pay: "+printable(why.Error()))
 		case "refund":
 			for _, s := range states {
-				if p, ok := shown(s.Witness, o.hash); ok {
+				if p, ok := preimageIn(s.Witness, o.hash); ok {
 					return markSucceeded(tx, p)
 				}
 			}
@@ -239,15 +239,15 @@ func (e *engine) fail(ctx context.Context, o op, states []noteState, why error) 
 		return nil
 	})
 	if err == nil {
-		e.concluded(o)
+		e.afterOp(o)
 	}
 	return err
 }
 
-// insists reports whether an op continues after a refusal, because giving up would
+// mustRetry reports whether an op continues after a refusal, because giving up would
 // lose money: earned notes until their lock ends, and notes that we have paid the
 // mint for. Mints also answer with refusals when they have internal problems.
-func (e *engine) insists(ctx context.Context, o op) (yes bool, err error) {
+func (e *engine) mustRetry(ctx context.Context, o op) (yes bool, err error) {
 	switch o.kind {
 	case "claim":
 		err = e.db.View(ctx, func(tx *sqlite.Tx) error {

@@ -10,11 +10,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 )
 
-// arrived stores a message that may pay an open invoice. Anybody may know the
+// onMessage stores a message that may pay an open invoice. Anybody may know the
 // invoice's hash, so the notes are first checked offline: invalid notes of a
 // stranger must not displace those of the payer. The remaining checks follow when
 // the mint can be reached.
-func (w *Wallet) arrived(ctx context.Context, doc []byte) {
+func (w *Wallet) onMessage(ctx context.Context, doc []byte) {
 	hash, notes, err := parseMessage(doc, w.cfg.Mint)
 	if err != nil {
 		w.cfg.Log.Debug("a message is not a payment", "err", err)
@@ -25,7 +25,7 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 		return // the payer repeats the message until the notes are spent
 	}
 	most := maxUnproven
-	if list := w.knownKeys(notes); err == nil && list != nil {
+	if list := w.cachedKeys(notes); err == nil && list != nil {
 		most = maxArrivals
 		err = w.checkNotes(row, list, notes)
 	}
@@ -47,9 +47,9 @@ func (w *Wallet) arrived(ctx context.Context, doc []byte) {
 	}
 }
 
-// knownKeys returns the cached keys of the mint if they include the keysets of all
+// cachedKeys returns the cached keys of the mint if they include the keysets of all
 // the notes.
-func (w *Wallet) knownKeys(notes []note) map[string]*keyset {
+func (w *Wallet) cachedKeys(notes []note) map[string]*keyset {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, n := range notes {
@@ -128,9 +128,9 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 // noRoom postpones a payment until there is room, or until examine finds that its
 // lock ends.
 func (e *engine) noRoom(a arrival, why error) {
-	if !e.waits[a.id] {
+	if !e.waitingForRoom[a.id] {
 		e.cfg.Log.Warn("a payment waits for room", "mint", e.cfg.Mint, "payment_hash", a.hash, "err", why)
-		e.waits[a.id] = true
+		e.waitingForRoom[a.id] = true
 	}
 }
 

@@ -72,8 +72,8 @@ const (
 	version1 = "01"
 )
 
-// knownID reports whether an id has a known version and the form that mints use.
-func knownID(id string) bool {
+// isKeysetID reports whether an id has a known version and the form that mints use.
+func isKeysetID(id string) bool {
 	for version, digits := range map[string]int{version0: 16, version1: 66} {
 		if strings.HasPrefix(id, version) && len(id) == digits {
 			return strings.Trim(id, "0123456789abcdef") == ""
@@ -139,7 +139,7 @@ const keysRefresh = time.Hour
 // keys returns the mint's keysets, and fetches them if the list is older than age.
 func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyset, error) {
 	w.mu.Lock()
-	list, asked := w.keysets, w.asked
+	list, asked := w.keysets, w.keysetsAt
 	w.mu.Unlock()
 	if list != nil && time.Since(asked) < age {
 		return list, nil
@@ -152,7 +152,7 @@ func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyse
 		w.cfg.Log.Warn("some of the mint's keys are not usable", "mint", w.cfg.Mint, "err", err)
 	}
 	w.mu.Lock()
-	w.keysets, w.asked = list, time.Now()
+	w.keysets, w.keysetsAt = list, time.Now()
 	w.mu.Unlock()
 	return list, nil
 }

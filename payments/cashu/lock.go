@@ -139,12 +139,12 @@ func sign(notes []note, key *btcec.PrivateKey, preimage payments.Preimage) ([]no
 	return out, nil
 }
 
-// shown finds the preimage in the witness of a spent note. The payee wrote the
+// preimageIn finds the preimage in the witness of a spent note. The payee wrote the
 // witness, and mints accept more spellings than ours, so a payee could try to hide
 // the preimage from the payer and thereby withhold the key of a sealed result.
 // Therefore every string in it that matches the hash counts, wherever and however
 // it is written.
-func shown(doc string, hash payments.Hash) (payments.Preimage, bool) {
+func preimageIn(doc string, hash payments.Hash) (payments.Preimage, bool) {
 	doc = plain(doc)
 	digits := 0
 	for i := range len(doc) {

@@ -68,7 +68,7 @@ func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err err
 	if err != nil {
 		return m, fmt.Errorf("quote melt: %w", err)
 	}
-	if m, err = answer.quoted(inv, invoice); err != nil {
+	if m, err = answer.toMelt(inv, invoice); err != nil {
 		return m, fmt.Errorf("quote melt: %w", err)
 	}
 
@@ -94,9 +94,9 @@ func meltable(invoice string) (*bolt11.Invoice, error) {
 	return inv, nil
 }
 
-// quoted checks the mint's quote against the invoice; the mint may round up to
+// toMelt checks the mint's quote against the invoice; the mint may round up to
 // sats.
-func (a meltAnswer) quoted(inv *bolt11.Invoice, invoice string) (Melt, error) {
+func (a meltAnswer) toMelt(inv *bolt11.Invoice, invoice string) (Melt, error) {
 	m := Melt{
 		Hash: inv.PaymentHash, Invoice: invoice, AmountMsats: inv.AmountMsats, Sats: a.Amount, ReserveSats: a.Reserve,
 		Expires: inv.ExpiresAt().UTC(), State: MeltQuoted, At: time.Now().UTC().Truncate(time.Millisecond), quote: a.Quote,

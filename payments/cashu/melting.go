@@ -16,7 +16,7 @@ import (
 func (e *engine) melt(ctx context.Context, o op) error {
 	before := o.unsureMS
 	if before != 0 {
-		if done, err := e.melted(ctx, o, nil); done || err != nil {
+		if done, err := e.resolveMelt(ctx, o, nil); done || err != nil {
 			return err
 		}
 	}
@@ -26,7 +26,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 	if over, err := e.meltExpired(ctx, o); err != nil {
 		return err
 	} else if over && !late {
-		_, err := e.melted(ctx, o, fmt.Errorf("%w: before the mint was asked to pay", payments.ErrExpired))
+		_, err := e.resolveMelt(ctx, o, fmt.Errorf("%w: before the mint was asked to pay", payments.ErrExpired))
 		return err
 	} else if over { // the earlier request may still take effect
 		return fmt.Errorf("%w: the invoice has expired meanwhile", payments.ErrUnknownOutcome)
@@ -55,7 +55,7 @@ func (e *engine) melt(ctx context.Context, o op) error {
 	if late {
 		refusal = nil
 	}
-	done, lookErr := e.melted(ctx, o, refusal)
+	done, lookErr := e.resolveMelt(ctx, o, refusal)
 	if done {
 		return lookErr
 	}
@@ -72,10 +72,10 @@ func (e *engine) meltExpired(ctx context.Context, o op) (over bool, err error) {
 	return over, err
 }
 
-// melted asks the mint for the outcome of a melt and ends the melt if that is
+// resolveMelt asks the mint for the outcome of a melt and ends the melt if that is
 // certain: it is paid or, after a refusal that no earlier request can contradict
 // any more, it is not, and the notes are ours.
-func (e *engine) melted(ctx context.Context, o op, refusal error) (done bool, err error) {
+func (e *engine) resolveMelt(ctx context.Context, o op, refusal error) (done bool, err error) {
 	answer, err := e.mint.meltState(ctx, o.quote)
 	if err != nil && !refused(err) {
 		return false, err
@@ -135,7 +135,7 @@ func (e *engine) meltPaid(ctx context.Context, o op, answer meltAnswer) error {
 		return markMeltPaid(tx, o.quote, preimage, total(change))
 	})
 	if err == nil {
-		e.concluded(o)
+		e.afterOp(o)
 	}
 	return err
 }

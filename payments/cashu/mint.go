@@ -118,7 +118,7 @@ func (m *mint) keysets(ctx context.Context) (map[string]*keyset, error) {
 	out := map[string]*keyset{}
 	var wrong error
 	for _, s := range list.Keysets {
-		if s.Unit != unit || !knownID(s.ID) {
+		if s.Unit != unit || !isKeysetID(s.ID) {
 			continue
 		}
 		var answer struct {
@@ -155,7 +155,7 @@ func (m *mint) swap(ctx context.Context, inputs []note, outputs []output) ([]bli
 		Inputs  []note           `json:"inputs"`
 		Outputs []blindedMessage `json:"outputs"`
 	}{spendable(inputs), messages(outputs)}
-	return m.signed(ctx, "/v1/swap", question, len(outputs))
+	return m.requestSignatures(ctx, "/v1/swap", question, len(outputs))
 }
 
 // issue returns signatures on the outputs for a paid invoice of the mint (NUT-04).
@@ -164,10 +164,10 @@ func (m *mint) issue(ctx context.Context, quote string, outputs []output) ([]bli
 		Quote   string           `json:"quote"`
 		Outputs []blindedMessage `json:"outputs"`
 	}{quote, messages(outputs)}
-	return m.signed(ctx, "/v1/mint/bolt11", question, len(outputs))
+	return m.requestSignatures(ctx, "/v1/mint/bolt11", question, len(outputs))
 }
 
-func (m *mint) signed(ctx context.Context, path string, question any, n int) ([]blindSignature, error) {
+func (m *mint) requestSignatures(ctx context.Context, path string, question any, n int) ([]blindSignature, error) {
 	var answer struct {
 		Signatures []blindSignature `json:"signatures"`
 	}

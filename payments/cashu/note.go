@@ -215,7 +215,7 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 
 	seen := map[string]bool{}
 	for _, n := range p.Notes {
-		if n.Amount < 1 || n.Amount > maxSats || len(n.Secret) > 1024 || !knownID(n.Keyset) || seen[n.Secret] {
+		if n.Amount < 1 || n.Amount > maxSats || len(n.Secret) > 1024 || !isKeysetID(n.Keyset) || seen[n.Secret] {
 			return hash, nil, fmt.Errorf("%w: a note of %d sats, twice or too large", ErrMessage, n.Amount)
 		}
 		seen[n.Secret] = true

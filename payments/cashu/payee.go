@@ -57,7 +57,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv 
 	if err != nil {
 		return inv, fmt.Errorf("create invoice: %w", err)
 	}
-	return w.shown(row), nil
+	return w.toInvoice(row), nil
 }
 
 func (w *Wallet) encode(row invoiceRow, now time.Time, expiry time.Duration) (string, error) {
@@ -73,9 +73,9 @@ func (w *Wallet) encode(row invoiceRow, now time.Time, expiry time.Duration) (st
 	})
 }
 
-// shown converts an invoice for callers. While the mint is being asked for the
+// toInvoice converts an invoice for callers. While the mint is being asked for the
 // money, the invoice is not settled yet.
-func (w *Wallet) shown(r invoiceRow) payments.Invoice {
+func (w *Wallet) toInvoice(r invoiceRow) payments.Invoice {
 	inv := payments.Invoice{BOLT11: r.bolt11, PaymentHash: r.hash, AmountMsats: r.amountMsats}
 	switch r.state {
 	case "", "open":
@@ -106,7 +106,7 @@ func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payment
 	if err != nil {
 		return payments.Invoice{}, fmt.Errorf("look up invoice: %w", err)
 	}
-	return w.shown(row), nil
+	return w.toInvoice(row), nil
 }
 
 // invoice reads an invoice, and ends it if it has expired.
@@ -115,14 +115,14 @@ func (w *Wallet) invoice(ctx context.Context, hash payments.Hash) (row invoiceRo
 		row, err = selectInvoice(tx, hash)
 		return err
 	}
-	if err := w.db.View(ctx, read); err != nil || !w.over(row, time.Now()) {
+	if err := w.db.View(ctx, read); err != nil || !w.hasExpired(row, time.Now()) {
 		return row, err
 	}
 	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
 		if err := read(tx); err != nil {
 			return err
 		}
-		if err := w.lapse(tx, row); err != nil {
+		if err := w.cancelExpired(tx, row); err != nil {
 			return err
 		}
 		return read(tx)
@@ -130,14 +130,14 @@ func (w *Wallet) invoice(ctx context.Context, hash payments.Hash) (row invoiceRo
 	return row, err
 }
 
-func (w *Wallet) over(r invoiceRow, now time.Time) bool {
+func (w *Wallet) hasExpired(r invoiceRow, now time.Time) bool {
 	return r.state == "open" && now.After(r.expiresAt) || r.state == "held" && now.After(r.lockedUntil)
 }
 
-// lapse cancels an expired invoice, unless a message that arrived in time waits for
+// cancelExpired cancels an expired invoice, unless a message that arrived in time waits for
 // the mint.
-func (w *Wallet) lapse(tx *sqlite.Tx, r invoiceRow) error {
-	if !w.over(r, time.Now()) {
+func (w *Wallet) cancelExpired(tx *sqlite.Tx, r invoiceRow) error {
+	if !w.hasExpired(r, time.Now()) {
 		return nil
 	}
 	if r.state == "held" {

@@ -176,7 +176,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (p payments.Payment, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectPayment(tx, hash)
-		p = row.shown()
+		p = row.toPayment()
 		return err
 	})
 	if err != nil {
@@ -185,7 +185,7 @@ func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (p payme
 	return p, nil
 }
 
-func (r paymentRow) shown() payments.Payment {
+func (r paymentRow) toPayment() payments.Payment {
 	p := payments.Payment{
 		Hash: r.hash, State: payments.PaymentInFlight, AmountMsats: r.amountMsats, FeeMsats: r.feeMsats,
 		Preimage: r.preimage, FailureReason: r.failure, Warning: r.warning,
@@ -241,7 +241,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 	spent := false
 	for _, s := range states {
 		spent = spent || s.State == stateSpent
-		if preimage, ok := shown(s.Witness, row.hash); ok && s.State == stateSpent {
+		if preimage, ok := preimageIn(s.Witness, row.hash); ok && s.State == stateSpent {
 			err := e.db.Update(ctx, func(tx *sqlite.Tx) error { return markSucceeded(tx, preimage) })
 			delete(e.next, row.hash)
 			e.tell(payments.Hash{})

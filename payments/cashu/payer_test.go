@@ -15,7 +15,7 @@ import (
 func (b *bench) sentTo(payee *Wallet, hash payments.Hash, notes []note) (state string) {
 	b.Helper()
 	doc := must[[]byte](b)(formatMessage(hash, b.cfg.Mint, notes))
-	payee.arrived(b.Context(), doc)
+	payee.onMessage(b.Context(), doc)
 	for {
 		changed := payee.change()
 		err := payee.db.View(b.Context(), func(tx *sqlite.Tx) error {

@@ -40,45 +40,45 @@ func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)
 		return r, fmt.Errorf("restore: %w", err)
 	}
 
-	search := restoring{tell: tell, left: w.cfg.RestoreMost}
+	search := restoreProgress{tell: tell, remaining: w.cfg.RestoreMost}
 	for _, id := range slices.Sorted(maps.Keys(list)) {
 		if err := w.restoreKeyset(ctx, list[id], used[id], restoreGap, &search); err != nil {
-			return search.found, fmt.Errorf("restore: %w", err)
+			return search.result, fmt.Errorf("restore: %w", err)
 		}
 	}
 
 	w.wake()
-	return search.found, nil
+	return search.result, nil
 }
 
-// restoring is the progress of one search.
-type restoring struct {
-	tell  func(asked int64, r Restored) // may be nil
-	asked int64                         // count of queried numbers
-	left  int                           // how many further numbers may be queried beyond those that the file knows
-	found Restored
+// restoreProgress is the progress of one search.
+type restoreProgress struct {
+	tell      func(asked int64, r Restored) // may be nil
+	queried   int64                         // count of queried numbers
+	remaining int                           // how many further numbers may be queried beyond those that the file knows
+	result    Restored
 }
 
 // restoreKeyset searches for the notes of one keyset, of whose numbers the file has
 // used some, until gap batches in a row are empty.
-func (w *Wallet) restoreKeyset(ctx context.Context, k *keyset, used int64, gap int, s *restoring) error {
+func (w *Wallet) restoreKeyset(ctx context.Context, k *keyset, used int64, gap int, s *restoreProgress) error {
 	empty := 0
 	for first := uint32(0); empty < gap; first += restoreBatch {
 		if int64(first) >= used {
-			s.left -= restoreBatch
+			s.remaining -= restoreBatch
 		}
-		if s.left < 0 {
+		if s.remaining < 0 {
 			return fmt.Errorf("%w: %d numbers", ErrRestoreLimit, w.cfg.RestoreMost)
 		}
-		found, err := w.restoreBatch(ctx, k, first, &s.found)
+		found, err := w.restoreBatch(ctx, k, first, &s.result)
 		if err != nil {
 			return err
 		}
 		if empty++; found {
 			empty, gap = 0, restoreGap
 		}
-		if s.asked += restoreBatch; s.tell != nil {
-			s.tell(s.asked, s.found)
+		if s.queried += restoreBatch; s.tell != nil {
+			s.tell(s.queried, s.result)
 		}
 	}
 
@@ -105,10 +105,10 @@ func (w *Wallet) searchFirst(ctx context.Context, k *keyset) error {
 	if err != nil {
 		return err
 	}
-	s := restoring{left: w.cfg.RestoreMost}
+	s := restoreProgress{remaining: w.cfg.RestoreMost}
 	err = w.restoreKeyset(ctx, k, used[k.id], 1, &s)
-	if s.found.Notes > 0 {
-		w.cfg.Log.Warn("the mint has notes of this seed that the file did not know of: they are here now", "notes", s.found.Notes, "sats", s.found.Sats)
+	if s.result.Notes > 0 {
+		w.cfg.Log.Warn("the mint has notes of this seed that the file did not know of: they are here now", "notes", s.result.Notes, "sats", s.result.Sats)
 	}
 	return wrap("search for notes of before", err)
 }
@@ -205,7 +205,7 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 		if err != nil {
 			return fmt.Errorf("reserve numbers: %w", err)
 		}
-		known, err := knownSecrets(tx, notes)
+		known, err := existingSecrets(tx, notes)
 		if err != nil {
 			return err
 		}
@@ -228,9 +228,9 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 	return err
 }
 
-// knownSecrets returns which of the notes the file knows, as our own or as outputs
+// existingSecrets returns which of the notes the file knows, as our own or as outputs
 // of our requests, for example for a payee or a token.
-func knownSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
+func existingSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
 	secrets := make([]string, len(notes))
 	for i, n := range notes {
 		secrets[i] = n.Secret

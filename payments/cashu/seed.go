@@ -93,7 +93,7 @@ const (
 // the version of the keyset's id. If the note is locked, the secret is the nonce.
 func (s Seed) derive(keysetID string, counter uint32) (secret string, r *btcec.ModNScalar, err error) {
 	id, err := hex.DecodeString(keysetID)
-	if err != nil || !knownID(keysetID) || counter >= hdkeychain.HardenedKeyStart {
+	if err != nil || !isKeysetID(keysetID) || counter >= hdkeychain.HardenedKeyStart {
 		return "", nil, fmt.Errorf("derive note: %w: keyset %q", ErrKeyset, printable(keysetID))
 	}
 	if keysetID[:2] == version1 {

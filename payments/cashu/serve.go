@@ -15,9 +15,9 @@ import (
 // one more request or message.
 type engine struct {
 	*Wallet
-	next  map[payments.Hash]*pace // by payment
-	retry map[int64]*pace         // by op
-	waits map[int64]bool          // arrivals that wait for room under MaxMsats
+	next           map[payments.Hash]*pace // by payment
+	retry          map[int64]*pace         // by op
+	waitingForRoom map[int64]bool          // arrivals that wait for room under MaxMsats
 }
 
 // pace says when to act next.
@@ -45,9 +45,9 @@ func (w *Wallet) Serve(ctx context.Context) error {
 	var receiveErr error
 	receiving.Go(func() {
 		defer cancel()
-		receiveErr = w.cfg.Messages.Receive(ctx, func(doc []byte) { w.arrived(ctx, doc) })
+		receiveErr = w.cfg.Messages.Receive(ctx, func(doc []byte) { w.onMessage(ctx, doc) })
 	})
-	e := engine{Wallet: w, next: map[payments.Hash]*pace{}, retry: map[int64]*pace{}, waits: map[int64]bool{}}
+	e := engine{Wallet: w, next: map[payments.Hash]*pace{}, retry: map[int64]*pace{}, waitingForRoom: map[int64]bool{}}
 	tick := time.NewTicker(w.cfg.Poll)
 	defer tick.Stop()
 
@@ -91,8 +91,8 @@ func (e *engine) round(ctx context.Context) {
 	}
 
 	for _, o := range ops {
-		if e.due(o.id) {
-			e.paced(ctx, o, e.advance(ctx, o))
+		if e.isDue(o.id) {
+			e.setPace(ctx, o, e.advance(ctx, o))
 		}
 	}
 
@@ -114,13 +114,13 @@ func (e *engine) complain(ctx context.Context, doing string, err error) {
 	}
 }
 
-// due reports whether an op may be tried again after its last failure.
-func (e *engine) due(id int64) bool {
+// isDue reports whether an op may be tried again after its last failure.
+func (e *engine) isDue(id int64) bool {
 	p := e.retry[id]
 	return p == nil || !time.Now().Before(p.look)
 }
 
-func (e *engine) paced(ctx context.Context, o op, err error) {
+func (e *engine) setPace(ctx context.Context, o op, err error) {
 	if err == nil {
 		delete(e.retry, o.id)
 		return
@@ -138,7 +138,7 @@ func (e *engine) paced(ctx context.Context, o op, err error) {
 
 // endExpired ends an expired invoice, so that its watchers are notified.
 func (e *engine) endExpired(ctx context.Context, row invoiceRow) error {
-	if !e.over(row, time.Now()) {
+	if !e.hasExpired(row, time.Now()) {
 		return nil
 	}
 	after, err := e.invoice(ctx, row.hash)

@@ -111,8 +111,8 @@ func (w *Wallet) AwaitTopup(ctx context.Context, t Topup) error {
 	return wrap("await top-up", err)
 }
 
-// paid asks whether the mint's invoice was paid, so that the notes can be fetched.
-func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
+// checkTopup asks whether the mint's invoice was paid, so that the notes can be fetched.
+func (e *engine) checkTopup(ctx context.Context, o op) (ready bool, err error) {
 	var answer quoteAnswer
 	if err := e.mint.ask(ctx, http.MethodGet, "/v1/mint/quote/bolt11/"+url.PathEscape(o.quote), nil, &answer); err != nil {
 		return false, err
@@ -123,7 +123,7 @@ func (e *engine) paid(ctx context.Context, o op) (ready bool, err error) {
 		return true, nil
 	case "ISSUED":
 		// The mint has issued our notes and its answer was lost, or it lies.
-		done, err := e.looked(ctx, o, fmt.Errorf("%w: it says that it has issued notes that it did not sign", ErrMint))
+		done, err := e.resolve(ctx, o, fmt.Errorf("%w: it says that it has issued notes that it did not sign", ErrMint))
 		if err == nil && !done {
 			err = ErrMint
 		}

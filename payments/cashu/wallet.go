@@ -96,11 +96,11 @@ type Wallet struct {
 	kick  chan struct{} // capacity 1: there is work to do
 	ended chan struct{} // closed when Serve returns
 
-	mu       sync.Mutex
-	keysets  map[string]*keyset // latest list of the mint; nil before the first
-	asked    time.Time          // when it was fetched
-	changed  chan struct{}      // closed and replaced at every change
-	watchers map[chan payments.Hash]struct{}
+	mu        sync.Mutex
+	keysets   map[string]*keyset // latest list of the mint; nil before the first
+	keysetsAt time.Time          // when it was fetched
+	changed   chan struct{}      // closed and replaced at every change
+	watchers  map[chan payments.Hash]struct{}
 }
 
 // Open opens or creates the wallet's file. It does not contact the mint.

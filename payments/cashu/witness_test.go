@@ -30,12 +30,12 @@ func TestPreimageIsFoundInTheWitness(t *testing.T) {
 		"cut":                {`{"preimage":"` + text[:63] + `"}`, false},
 		"nothing":            {``, false},
 	} {
-		got, ok := shown(c.witness, preimage.Hash())
+		got, ok := preimageIn(c.witness, preimage.Hash())
 		if ok != c.want || ok && got != preimage {
 			t.Errorf("%s: %v", name, ok)
 		}
 	}
-	if _, ok := shown(`{"preimage":"`+text+`"}`, payments.Hash{1}); ok {
+	if _, ok := preimageIn(`{"preimage":"`+text+`"}`, payments.Hash{1}); ok {
 		t.Error("it opens another hash")
 	}
 }

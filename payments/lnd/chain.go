@@ -61,7 +61,7 @@ func (w *Wallet) SignRequest(ctx context.Context, want payments.NewInvoice, addr
 		Expiry: int64(want.Expiry / time.Second), FallbackAddr: address,
 	})
 	request := reply.GetPaymentRequest()
-	if err != nil && answered(err) { // a duplicate: its reply was lost
+	if err != nil && isAnswer(err) { // a duplicate: its reply was lost
 		raw, lookupErr := w.lookup(ctx, hash)
 		if errors.Is(lookupErr, payments.ErrNotFound) {
 			return "", err
@@ -208,7 +208,7 @@ func (w *Wallet) Publish(ctx context.Context, raw []byte, label string) error {
 // published, or the wallet has forgotten it.
 func (w *Wallet) Transaction(ctx context.Context, txid string) (ChainTx, error) {
 	tx, err := call(ctx, w, rpcGetTransaction, w.wallet.GetTransaction, &walletrpc.GetTransactionRequest{Txid: txid})
-	if err != nil && answered(err) {
+	if err != nil && isAnswer(err) {
 		return ChainTx{}, fmt.Errorf("%w: transaction %s: %w", payments.ErrNotFound, txid, err)
 	}
 	return ChainTx{Confirmations: int64(max(0, tx.GetNumConfirmations())), FeeSats: tx.GetTotalFees(), Label: tx.GetLabel()}, err

@@ -128,16 +128,16 @@ func (w *Wallet) connectionHint(message string) string {
 	return fmt.Sprintf("is lnd running at %s?", w.cfg.Address)
 }
 
-// refused reports whether lnd itself refused the call, so that it had no effect.
+// isRefusal reports whether lnd itself refused the call, so that it had no effect.
 // Other errors leave that open.
-func refused(err error) bool {
+func isRefusal(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Err != nil && !errors.Is(e.Err, io.EOF) &&
 		!errors.Is(e.Kind, payments.ErrWalletUnavailable)
 }
 
-// answered reports whether lnd examined the call and refused it, so that a lookup
+// isAnswer reports whether lnd examined the call and refused it, so that a lookup
 // may show why.
-func answered(err error) bool {
-	return refused(err) && !errors.Is(err, payments.ErrUnauthorized) && !errors.Is(err, payments.ErrUnsupported)
+func isAnswer(err error) bool {
+	return isRefusal(err) && !errors.Is(err, payments.ErrUnauthorized) && !errors.Is(err, payments.ErrUnsupported)
 }

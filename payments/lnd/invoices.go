@@ -43,7 +43,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, want payments.NewInvoice) (p
 		}, nil
 	}
 
-	if !answered(err) {
+	if !isAnswer(err) {
 		return payments.Invoice{}, err
 	}
 
@@ -149,7 +149,7 @@ func (w *Wallet) invoice(ctx context.Context, hash payments.Hash, raw *lnrpc.Inv
 		inv.State, inv.PaidMsats = payments.InvoiceHeld, raw.AmtPaidMsat
 		inv.SettleBy, err = w.settleBy(ctx, raw)
 	case lnrpc.Invoice_SETTLED:
-		err = w.settled(ctx, raw, &inv)
+		err = w.fillSettled(ctx, raw, &inv)
 	default:
 		err = fmt.Errorf("%w: lnd reports the unknown state %d of invoice %s", payments.ErrUnsupported, raw.State, hash)
 	}
@@ -183,10 +183,10 @@ func (w *Wallet) settleBy(ctx context.Context, raw *lnrpc.Invoice) (time.Time, e
 	return time.Now().UTC().Add(time.Duration(blocks) * w.cfg.BlockTime), nil
 }
 
-// settled fills in the amount received for a settled invoice. lnd reports an
+// fillSettled fills in the amount received for a settled invoice. lnd reports an
 // invoice as settled as soon as it has used the preimage, but each HTLC may still
 // end without paying us.
-func (w *Wallet) settled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.Invoice) error {
+func (w *Wallet) fillSettled(ctx context.Context, raw *lnrpc.Invoice, inv *payments.Invoice) error {
 	inv.State = payments.InvoiceSettled
 	inv.SettledAt = time.Unix(raw.SettleDate, 0).UTC()
 	inv.PaidMsats = raw.AmtPaidMsat
@@ -262,7 +262,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 		return err
 	}
 	_, err := call(ctx, w, rpcSettleInvoice, w.invoices.SettleInvoice, &invoicesrpc.SettleInvoiceMsg{Preimage: preimage[:]})
-	if err == nil || !answered(err) {
+	if err == nil || !isAnswer(err) {
 		return err
 	}
 	return w.afterRefusal(ctx, preimage.Hash(), payments.InvoiceSettled, err)
@@ -275,7 +275,7 @@ func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 		return err
 	}
 	_, err := call(ctx, w, rpcCancelInvoice, w.invoices.CancelInvoice, &invoicesrpc.CancelInvoiceMsg{PaymentHash: hash[:]})
-	if err == nil || !answered(err) {
+	if err == nil || !isAnswer(err) {
 		return err
 	}
 	return w.afterRefusal(ctx, hash, payments.InvoiceCanceled, err)

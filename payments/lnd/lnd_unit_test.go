@@ -99,8 +99,8 @@ func TestErrorMapping(t *testing.T) {
 		if !errors.Is(err, test.want) || !strings.Contains(fmt.Sprint(err), test.hint) {
 			t.Errorf("%v became %v; want %v with hint %q", test.answer, err, test.want, test.hint)
 		}
-		if refused(err) == errors.Is(err, payments.ErrWalletUnavailable) {
-			t.Errorf("%v: refused = %v", err, refused(err))
+		if isRefusal(err) == errors.Is(err, payments.ErrWalletUnavailable) {
+			t.Errorf("%v: refused = %v", err, isRefusal(err))
 		}
 	}
 }

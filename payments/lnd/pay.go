@@ -112,7 +112,7 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 	case err != nil:
 		return w.afterSend(ctx, before, pay, hash, w.fail(ctx, rpcSendPayment, err))
 	case update.Status == lnrpc.Payment_FAILED:
-		return failed(update, pay)
+		return failureError(update, pay)
 	}
 
 	return nil
@@ -125,13 +125,13 @@ func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payme
 		err == nil && before != nil && known.PaymentIndex == before.PaymentIndex
 
 	switch {
-	case nothingNew && refused(sendErr):
+	case nothingNew && isRefusal(sendErr):
 		return sendErr // lnd refused, and it has no such payment
 	case err != nil, nothingNew:
 		// The request may still reach lnd after our lookup.
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, sendErr)
 	case known.Status == lnrpc.Payment_FAILED:
-		return failed(known, pay)
+		return failureError(known, pay)
 	}
 	return w.join(ctx, known, pay, hash)
 }
@@ -142,7 +142,7 @@ func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pa
 	if !strings.EqualFold(known.PaymentRequest, pay.BOLT11) {
 		return fmt.Errorf("%w: %s is paid by another invoice", payments.ErrAlreadyPaid, hash)
 	}
-	if begun(known) {
+	if hasStarted(known) {
 		return nil
 	}
 
@@ -158,7 +158,7 @@ func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pa
 	case err != nil:
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, w.fail(ctx, rpcTrackPayment, err))
 	case known.Status == lnrpc.Payment_FAILED:
-		return failed(known, pay)
+		return failureError(known, pay)
 	}
 
 	return nil
@@ -174,16 +174,16 @@ func untilBegun(stream interface {
 		if err != nil {
 			return nil, err
 		}
-		if begun(update) || update.Status == lnrpc.Payment_FAILED {
+		if hasStarted(update) || update.Status == lnrpc.Payment_FAILED {
 			return update, nil
 		}
 	}
 }
 
-// begun reports whether the whole amount is in flight or has arrived. lnd's status
+// hasStarted reports whether the whole amount is in flight or has arrived. lnd's status
 // does not tell: by default it is IN_FLIGHT before the first attempt too, and for a
 // payment in parts when the first part is sent.
-func begun(p *lnrpc.Payment) bool {
+func hasStarted(p *lnrpc.Payment) bool {
 	if p.Status == lnrpc.Payment_SUCCEEDED {
 		return true
 	}
@@ -201,8 +201,8 @@ func begun(p *lnrpc.Payment) bool {
 	return sent > 0 && sent >= p.ValueMsat
 }
 
-// failed converts the reason why lnd gave up a payment.
-func failed(p *lnrpc.Payment, pay payments.Pay) error {
+// failureError converts the reason why lnd gave up a payment.
+func failureError(p *lnrpc.Payment, pay payments.Pay) error {
 	e := &Error{RPC: rpcSendPayment}
 	switch p.FailureReason {
 	case lnrpc.PaymentFailureReason_FAILURE_REASON_NO_ROUTE, lnrpc.PaymentFailureReason_FAILURE_REASON_TIMEOUT:

@@ -36,7 +36,7 @@ func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 		if err == nil {
 			return payment(raw, hash)
 		}
-		if refused(err) {
+		if isRefusal(err) {
 			return payments.Payment{}, unknownUnlessAnswered(err)
 		}
 

@@ -28,35 +28,35 @@ type pendingCall struct {
 	deliver func(result jsontext.Value, err error)
 }
 
-// prepared is a sealed and signed request that was not yet sent.
-type prepared struct {
+// sealedRequest is a sealed and signed request that was not yet sent.
+type sealedRequest struct {
 	event  nostr.Event
 	scheme Scheme
 }
 
 // prepare seals and signs a request. If it fails, nothing was sent.
-func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time.Duration) (prepared, error) {
+func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time.Duration) (sealedRequest, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
-		return prepared{}, err
+		return sealedRequest{}, err
 	}
 	if !info.Has(m) {
-		return prepared{}, fmt.Errorf("%w: it does not offer %s", payments.ErrUnsupported, m)
+		return sealedRequest{}, fmt.Errorf("%w: it does not offer %s", payments.ErrUnsupported, m)
 	}
 
 	raw, err := json.Marshal(params)
 	if err != nil {
-		return prepared{}, fmt.Errorf("word %s: %w", m, err)
+		return sealedRequest{}, fmt.Errorf("word %s: %w", m, err)
 	}
 	doc, err := json.Marshal(request{Method: m, Params: raw})
 	if err != nil {
-		return prepared{}, fmt.Errorf("word %s: %w", m, err)
+		return sealedRequest{}, fmt.Errorf("word %s: %w", m, err)
 	}
 	content, err := c.channel.seal(info.Encryption, doc)
 	if err != nil {
-		return prepared{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
+		return sealedRequest{}, fmt.Errorf("%w: %w", payments.ErrBadRequest, err)
 	}
-	p := prepared{scheme: info.Encryption}
+	p := sealedRequest{scheme: info.Encryption}
 	p.event = nostr.Event{
 		Kind: kindRequest, CreatedAt: nostr.Now(), Content: content,
 		Tags: nostr.Tags{
@@ -70,7 +70,7 @@ func (c *Client) prepare(ctx context.Context, m Method, params any, timeout time
 }
 
 // expect registers the request, so that its answer is passed to deliver.
-func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(jsontext.Value, error)) error {
+func (c *Client) expect(p sealedRequest, m Method, keep time.Duration, deliver func(jsontext.Value, error)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -89,8 +89,8 @@ func (c *Client) expect(p prepared, m Method, keep time.Duration, deliver func(j
 	return nil
 }
 
-// unclear marks a malformed answer: the request may have taken effect anyway.
-func unclear(err error) error {
+// wrapUnclear marks a malformed answer: the request may have taken effect anyway.
+func wrapUnclear(err error) error {
 	if errors.Is(err, ErrAnswer) {
 		return fmt.Errorf("%w: %w", payments.ErrWalletUnavailable, err)
 	}
@@ -104,7 +104,7 @@ func (c *Client) forget(id string) {
 }
 
 // publish returns nil if a relay accepted the request.
-func (c *Client) publish(ctx context.Context, p prepared) error {
+func (c *Client) publish(ctx context.Context, p sealedRequest) error {
 	results := c.pool.PublishQuorum(ctx, p.event, 1)
 	if relay.Accepted(results) > 0 {
 		return nil
@@ -146,7 +146,7 @@ func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 		if a.err == nil {
 			a.err = decodeResult(a.result, result)
 		}
-		return unclear(a.err)
+		return wrapUnclear(a.err)
 	case <-c.ended:
 		return fmt.Errorf("%w: the connection is closed", payments.ErrWalletUnavailable)
 	case <-ctx.Done():
@@ -154,9 +154,9 @@ func (c *Client) call(ctx context.Context, m Method, params, result any) error {
 	}
 }
 
-// answered passes an answer to the waiting call. An answer without an open request
+// onAnswer passes an answer to the waiting call. An answer without an open request
 // is late, or an old one that a relay sent again.
-func (c *Client) answered(ev *nostr.Event) {
+func (c *Client) onAnswer(ev *nostr.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

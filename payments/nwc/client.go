@@ -155,9 +155,9 @@ func (c *Client) receive(ev *nostr.Event) {
 	case kindInfo:
 		c.inform(ev)
 	case kindResponse:
-		c.answered(ev)
+		c.onAnswer(ev)
 	case kindNotifyNIP04, kindNotifyNIP44:
-		c.notified(ev)
+		c.onNotification(ev)
 	}
 }
 
@@ -217,9 +217,9 @@ func (c *Client) relays() error {
 	return errors.Join(errs...)
 }
 
-// notified passes on a notification as a hint; its content is always looked up
+// onNotification passes on a notification as a hint; its content is always looked up
 // again.
-func (c *Client) notified(ev *nostr.Event) {
+func (c *Client) onNotification(ev *nostr.Event) {
 	scheme := NIP44
 	if ev.Kind == kindNotifyNIP04 {
 		scheme = NIP04

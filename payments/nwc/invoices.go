@@ -73,13 +73,13 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	if err != nil {
 		return payments.Invoice{}, err
 	}
-	return c.made(ctx, t, hash, n)
+	return c.checkInvoice(ctx, t, hash, n)
 }
 
-// made checks that the invoice is the requested one.
-func (c *Client) made(ctx context.Context, t transaction, hash payments.Hash, n payments.NewInvoice) (payments.Invoice, error) {
+// checkInvoice checks that the invoice is the requested one.
+func (c *Client) checkInvoice(ctx context.Context, t transaction, hash payments.Hash, n payments.NewInvoice) (payments.Invoice, error) {
 	if err := t.check(); err != nil {
-		return payments.Invoice{}, unclear(err)
+		return payments.Invoice{}, wrapUnclear(err)
 	}
 	b, err := c.decode(ctx, t.Invoice)
 	if err != nil {
@@ -98,14 +98,14 @@ func (c *Client) made(ctx context.Context, t transaction, hash payments.Hash, n 
 func (c *Client) decode(ctx context.Context, text string) (*bolt11.Invoice, error) {
 	b, err := bolt11.Decode(text)
 	if err != nil {
-		return nil, unclear(fmt.Errorf("%w: %w", ErrAnswer, err))
+		return nil, wrapUnclear(fmt.Errorf("%w: %w", ErrAnswer, err))
 	}
 	node, err := c.Node(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if b.Network != node.Network || node.PubKey != "" && b.Payee != node.PubKey {
-		return nil, unclear(fmt.Errorf("%w: the invoice is by %s on %s, the wallet is %s on %s", ErrAnswer, b.Payee, b.Network, node.PubKey, node.Network))
+		return nil, wrapUnclear(fmt.Errorf("%w: the invoice is by %s on %s, the wallet is %s on %s", ErrAnswer, b.Payee, b.Network, node.PubKey, node.Network))
 	}
 
 	return b, nil
@@ -137,7 +137,7 @@ func (c *Client) makeInvoice(ctx context.Context, in payments.NewInvoice, since 
 		return payments.Invoice{}, fmt.Errorf("%w: it does not offer make_invoice and lookup_invoice", payments.ErrUnsupported)
 	}
 
-	t, found, err := c.madeBefore(ctx, info, in, since)
+	t, found, err := c.findInvoice(ctx, info, in, since)
 	if err != nil {
 		return payments.Invoice{}, err
 	}
@@ -150,9 +150,9 @@ func (c *Client) makeInvoice(ctx context.Context, in payments.NewInvoice, since 
 
 	hash, err := t.hash()
 	if err != nil {
-		return payments.Invoice{}, unclear(err)
+		return payments.Invoice{}, wrapUnclear(err)
 	}
-	return c.made(ctx, t, hash, in)
+	return c.checkInvoice(ctx, t, hash, in)
 }
 
 const (
@@ -163,10 +163,10 @@ const (
 	listedSkew = 5 * time.Minute
 )
 
-// madeBefore searches the wallet's list for the oldest invoice with this
+// findInvoice searches the wallet's list for the oldest invoice with this
 // description hash. It reads the hash from the signed invoice, because many wallets
 // leave it out of their list.
-func (c *Client) madeBefore(ctx context.Context, info Info, in payments.NewInvoice, since time.Time) (made transaction, found bool, err error) {
+func (c *Client) findInvoice(ctx context.Context, info Info, in payments.NewInvoice, since time.Time) (made transaction, found bool, err error) {
 	if !info.Has(ListTransactions) {
 		return made, false, nil
 	}
@@ -224,7 +224,7 @@ func (c *Client) lookupInvoice(ctx context.Context, hash payments.Hash) (payment
 			return payments.Invoice{}, err
 		}
 		if b.PaymentHash != hash || b.AmountMsats != t.Amount {
-			return payments.Invoice{}, unclear(fmt.Errorf("%w: the invoice is another", ErrAnswer))
+			return payments.Invoice{}, wrapUnclear(fmt.Errorf("%w: the invoice is another", ErrAnswer))
 		}
 	}
 
@@ -249,7 +249,7 @@ func (c *Client) invoice(ctx context.Context, t transaction, hash payments.Hash)
 			inv.State = payments.InvoiceCanceled
 		}
 	default:
-		return payments.Invoice{}, unclear(fmt.Errorf("%w: state %q", ErrAnswer, clip.Line(t.State, 40)))
+		return payments.Invoice{}, wrapUnclear(fmt.Errorf("%w: state %q", ErrAnswer, clip.Line(t.State, 40)))
 	}
 
 	switch inv.State {

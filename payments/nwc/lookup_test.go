@@ -17,7 +17,7 @@ import (
 // sent is a wallet's own invoice, as a service would tell of it.
 func sent(t *testing.T, inv payments.Invoice) transaction {
 	t.Helper()
-	tx, err := incoming(inv)
+	tx, err := incomingTransaction(inv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ func (s *Service) watch(ctx context.Context) {
 
 // sentNote is a payment of which an app is notified.
 type sentNote struct {
-	app  *app
-	paid payments.Payment
+	app     *app
+	payment payments.Payment
 }
 
 // tellSent queues the notification of a payment, to be sent after the answer.
@@ -53,7 +53,7 @@ func (s *Service) notifyAll(ctx context.Context) {
 		case h := <-s.hints:
 			s.notifyInvoice(ctx, h)
 		case n := <-s.sent:
-			s.notifySent(ctx, n.app, n.paid)
+			s.notifySent(ctx, n.app, n.payment)
 		case <-ctx.Done():
 			return
 		}
@@ -83,7 +83,7 @@ func (s *Service) notifyInvoice(ctx context.Context, hash payments.Hash) {
 
 func (s *Service) notifySent(ctx context.Context, a *app, p payments.Payment) {
 	if spend, known, err := s.cfg.Book.Spend(ctx, a.Client, p.Hash); err == nil && known {
-		s.notify(ctx, a, notePaymentSent, outgoing(p, spend))
+		s.notify(ctx, a, notePaymentSent, outgoingTransaction(p, spend))
 	}
 }
 

@@ -36,7 +36,7 @@ func TestServiceWithAnotherWallet(t *testing.T) {
 	done, under := newBill(t, payee), Spend{App: a.Client, Hash: held.PaymentHash, BOLT11: held.BOLT11, Msats: 9050}
 
 	o := offer(t, first, path, a)
-	if under.Wallet, err = o.paysFrom(t.Context()); err != nil {
+	if under.Wallet, err = o.payingWallet(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := o.cfg.Book.Reserve(t.Context(), under, a.BudgetMsats, time.Time{}); err != nil {
@@ -58,7 +58,7 @@ func TestServiceWithAnotherWallet(t *testing.T) {
 	o.resume(t.Context(), open[0])
 	wantUsed(t, o.cfg.Book, a, Usage{SpentMsats: 20_000, ReservedMsats: 9050})
 	for _, bolt11 := range []string{held.BOLT11, done.BOLT11} {
-		if _, err := o.ask(0, PayInvoice, payParams{Invoice: bolt11}); !errors.Is(err, errOtherWallet) || definite(asError(PayInvoice, refusal(err))) {
+		if _, err := o.ask(0, PayInvoice, payParams{Invoice: bolt11}); !errors.Is(err, errOtherWallet) || isDefinite(asError(PayInvoice, refusal(err))) {
 			t.Errorf("paid from the other: %v", err)
 		}
 	}

@@ -28,8 +28,8 @@ type attempt struct {
 	amountMsats int64
 	feeLimit    int64            // msats
 	until       time.Time        // when the request expires
-	over        bool             // answered:
-	paid        payments.Payment // valid if err is nil
+	ended       bool             // answered:
+	result      payments.Payment // valid if err is nil
 	err         error
 }
 
@@ -133,7 +133,7 @@ func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) 
 	if joined, err := c.register(hash, a); joined || err != nil {
 		return err
 	}
-	err = c.expect(q, PayInvoice, keepPay, func(r jsontext.Value, err error) { c.paid(hash, a, r, err) })
+	err = c.expect(q, PayInvoice, keepPay, func(r jsontext.Value, err error) { c.onPayAnswer(hash, a, r, err) })
 	if err != nil {
 		c.mu.Lock()
 		delete(c.attempts, hash)
@@ -155,7 +155,7 @@ func (c *Client) register(hash payments.Hash, a *attempt) (joined bool, err erro
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.attempts[hash]
-	if old != nil && !old.over && time.Now().Before(old.until) {
+	if old != nil && !old.ended && time.Now().Before(old.until) {
 		return true, nil
 	}
 	if old == nil && len(c.attempts) >= keepAttempts && !c.dropAttempt() {
@@ -168,7 +168,7 @@ func (c *Client) register(hash payments.Hash, a *attempt) (joined bool, err erro
 // dropAttempt drops an attempt that has ended; c.mu must be held.
 func (c *Client) dropAttempt() bool {
 	for h, a := range c.attempts {
-		if a.over || time.Now().After(a.until) {
+		if a.ended || time.Now().After(a.until) {
 			delete(c.attempts, h)
 			return true
 		}
@@ -176,16 +176,16 @@ func (c *Client) dropAttempt() bool {
 	return false
 }
 
-// paid handles the answer to pay_invoice; c.mu must be held.
-func (c *Client) paid(hash payments.Hash, a *attempt, result jsontext.Value, err error) {
+// onPayAnswer handles the answer to pay_invoice; c.mu must be held.
+func (c *Client) onPayAnswer(hash payments.Hash, a *attempt, result jsontext.Value, err error) {
 	var r payResult
 	if err == nil {
 		err = decodeResult(result, &r)
 	}
-	a.paid = payments.Payment{Hash: hash, State: payments.PaymentSucceeded, AmountMsats: a.amountMsats, FeeMsats: r.FeesPaid}
+	a.result = payments.Payment{Hash: hash, State: payments.PaymentSucceeded, AmountMsats: a.amountMsats, FeeMsats: r.FeesPaid}
 	if err == nil {
 		var ok bool
-		if a.paid.Preimage, ok = proof(r.Preimage, hash); !ok || payments.CheckMsats(r.FeesPaid) != nil {
+		if a.result.Preimage, ok = proof(r.Preimage, hash); !ok || payments.CheckMsats(r.FeesPaid) != nil {
 			err = fmt.Errorf("%w: the preimage is not that of the invoice", ErrAnswer)
 		}
 	}
@@ -193,12 +193,12 @@ func (c *Client) paid(hash payments.Hash, a *attempt, result jsontext.Value, err
 	if err == nil && r.FeesPaid > a.feeLimit {
 		c.cfg.Log.Warn("the wallet paid a fee over the limit", "payment_hash", hash, "fee_msats", r.FeesPaid, "limit_msats", a.feeLimit)
 	}
-	a.over, a.err = true, err
+	a.ended, a.err = true, err
 	c.wake()
 }
 
-// definite reports whether the service's refusal means that no money moves.
-func definite(err error) bool {
+// isDefinite reports whether the service's refusal means that no money moves.
+func isDefinite(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && (e.Code == CodeRateLimited ||
 		!errors.Is(err, payments.ErrUnknownOutcome) && !errors.Is(err, payments.ErrWalletUnavailable))
@@ -211,7 +211,7 @@ func (c *Client) awaitBegun(ctx context.Context, p payments.Pay, hash payments.H
 	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		changed, over, err := c.outcome(hash)
 		switch {
-		case over && (err == nil || definite(err)):
+		case over && (err == nil || isDefinite(err)):
 			return err
 		case over:
 			return c.resolve(ctx, p, hash, err)
@@ -242,7 +242,7 @@ func (c *Client) outcome(hash payments.Hash) (changed <-chan struct{}, over bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if a := c.attempts[hash]; a != nil {
-		over, err = a.over, a.err
+		over, err = a.ended, a.err
 	}
 	return c.changed, over, err
 }

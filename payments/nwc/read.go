@@ -136,5 +136,5 @@ func (c *Client) lookup(ctx context.Context, hash payments.Hash) (transaction, e
 		}
 	}
 
-	return t, unclear(err)
+	return t, wrapUnclear(err)
 }

@@ -16,8 +16,8 @@ import (
 // message stays below the 64 KiB that relays accept.
 const maxListBytes = 32 << 10
 
-// incoming converts an invoice.
-func incoming(inv payments.Invoice) (transaction, error) {
+// incomingTransaction converts an invoice.
+func incomingTransaction(inv payments.Invoice) (transaction, error) {
 	b, err := bolt11.Decode(inv.BOLT11)
 	if err != nil {
 		return transaction{}, fmt.Errorf("read the wallet's invoice: %w", err)
@@ -37,8 +37,8 @@ func incoming(inv payments.Invoice) (transaction, error) {
 	return t, nil
 }
 
-// outgoing converts a payment.
-func outgoing(p payments.Payment, spend Spend) transaction {
+// outgoingTransaction converts a payment.
+func outgoingTransaction(p payments.Payment, spend Spend) transaction {
 	t := transaction{
 		Type: typeOutgoing, State: statePending, Invoice: spend.BOLT11, PaymentHash: p.Hash.String(),
 		Amount: p.AmountMsats, FeesPaid: p.FeeMsats, CreatedAt: spend.At.Unix(),
@@ -52,13 +52,13 @@ func outgoing(p payments.Payment, spend Spend) transaction {
 	return t
 }
 
-// failed converts a failed payment.
-func failed(spend Spend) (transaction, error) {
+// failedTransaction converts a failed payment.
+func failedTransaction(spend Spend) (transaction, error) {
 	b, err := bolt11.Decode(spend.BOLT11)
 	if err != nil {
 		return transaction{}, fmt.Errorf("read a paid invoice: %w", err)
 	}
-	t := outgoing(payments.Payment{Hash: spend.Hash, State: payments.PaymentFailed, AmountMsats: b.AmountMsats}, spend)
+	t := outgoingTransaction(payments.Payment{Hash: spend.Hash, State: payments.PaymentFailed, AmountMsats: b.AmountMsats}, spend)
 	t.LostMsats = spend.LostMsats
 	return t, nil
 }

@@ -98,7 +98,7 @@ func (s *Service) create(ctx context.Context, a *app, n payments.NewInvoice, des
 	if err != nil {
 		return nil, err
 	}
-	t, err := incoming(inv)
+	t, err := incomingTransaction(inv)
 	t.Description = description
 	return t, err
 }
@@ -128,8 +128,8 @@ func (s *Service) claim(ctx context.Context, a *app, hash payments.Hash) error {
 	return err
 }
 
-// owned refuses an invoice that is not the app's as if it did not exist.
-func (s *Service) owned(ctx context.Context, a *app, hash payments.Hash) error {
+// checkOwner refuses an invoice that is not the app's as if it did not exist.
+func (s *Service) checkOwner(ctx context.Context, a *app, hash payments.Hash) error {
 	owner, err := s.cfg.Book.Owner(ctx, hash)
 	if err == nil && owner != a.Client {
 		err = payments.ErrNotFound
@@ -144,7 +144,7 @@ func (s *Service) settleHoldInvoice(ctx context.Context, a *app, params jsontext
 	}
 	preimage, err := payments.ParsePreimage(p.Preimage)
 	if err == nil {
-		err = s.owned(ctx, a, preimage.Hash())
+		err = s.checkOwner(ctx, a, preimage.Hash())
 	}
 	if err == nil {
 		err = s.cfg.Wallet.SettleInvoice(ctx, preimage)
@@ -159,7 +159,7 @@ func (s *Service) cancelHoldInvoice(ctx context.Context, a *app, params jsontext
 	}
 	hash, err := payments.ParseHash(p.PaymentHash)
 	if err == nil {
-		err = s.owned(ctx, a, hash)
+		err = s.checkOwner(ctx, a, hash)
 	}
 	if err == nil {
 		err = s.cfg.Wallet.CancelInvoice(ctx, hash)
@@ -184,7 +184,7 @@ func (s *Service) lookupInvoice(ctx context.Context, a *app, params jsontext.Val
 	if err != nil {
 		return nil, err
 	}
-	err = s.owned(ctx, a, hash)
+	err = s.checkOwner(ctx, a, hash)
 	if errors.Is(err, payments.ErrNotFound) {
 		return s.payment(ctx, a, hash)
 	}
@@ -200,7 +200,7 @@ func (s *Service) invoice(ctx context.Context, hash payments.Hash) (transaction,
 	if err != nil {
 		return transaction{}, err
 	}
-	return incoming(inv)
+	return incomingTransaction(inv)
 }
 
 // payment returns a payment of the app.
@@ -213,11 +213,11 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 		return transaction{}, payments.ErrNotFound
 	}
 	if spend.Msats == 0 { // the wallet's payment with this hash is not this app's
-		return failed(spend)
+		return failedTransaction(spend)
 	}
 
-	if err := s.begunHere(ctx, spend); errors.Is(err, errOtherWallet) {
-		return paidElsewhere(spend)
+	if err := s.checkWallet(ctx, spend); errors.Is(err, errOtherWallet) {
+		return foreignPayment(spend)
 	} else if err != nil {
 		return transaction{}, err
 	}
@@ -231,5 +231,5 @@ func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (tran
 		s.settle(ctx, a.Client, hash, p.AmountMsats+p.FeeMsats)
 	}
 
-	return outgoing(p, spend), nil
+	return outgoingTransaction(p, spend), nil
 }

@@ -59,10 +59,10 @@ func (s *Service) flight(client string, hash payments.Hash, do func() (payments.
 
 // pay reserves the cost, sends the payment and waits for it.
 func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) (payments.Payment, error) {
-	if err := s.notOthers(ctx, a, hash, pay.BOLT11); err != nil {
+	if err := s.checkNotPaid(ctx, a, hash, pay.BOLT11); err != nil {
 		return payments.Payment{}, err
 	}
-	wallet, err := s.paysFrom(ctx)
+	wallet, err := s.payingWallet(ctx)
 	if err != nil {
 		return payments.Payment{}, err
 	}
@@ -81,9 +81,9 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 	return s.track(ctx, a.Client, hash)
 }
 
-// notOthers refuses an invoice that the node or another app has paid: the preimage
+// checkNotPaid refuses an invoice that the node or another app has paid: the preimage
 // of that payment would prove a payment that this app did not make.
-func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bolt11 string) error {
+func (s *Service) checkNotPaid(ctx context.Context, a *app, hash payments.Hash, bolt11 string) error {
 	spend, known, err := s.cfg.Book.Spend(ctx, a.Client, hash)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (s *Service) notOthers(ctx context.Context, a *app, hash payments.Hash, bol
 		if !strings.EqualFold(spend.BOLT11, bolt11) {
 			return payments.ErrAlreadyPaid
 		}
-		return s.begunHere(ctx, spend)
+		return s.checkWallet(ctx, spend)
 	}
 
 	p, err := s.cfg.Wallet.LookupPayment(ctx, hash)
@@ -186,7 +186,7 @@ func (s *Service) fail(ctx context.Context, client string, hash payments.Hash, l
 // resume finds the outcome of a payment that an earlier process started.
 func (s *Service) resume(ctx context.Context, spend Spend) {
 	_, err := s.flight(spend.App, spend.Hash, func() (payments.Payment, error) {
-		if err := s.untilKnown(ctx, spend); err != nil {
+		if err := s.awaitWallet(ctx, spend); err != nil {
 			return payments.Payment{}, err
 		}
 		return s.track(ctx, spend.App, spend.Hash)
@@ -196,8 +196,8 @@ func (s *Service) resume(ctx context.Context, spend Spend) {
 	}
 }
 
-// left is the rest of the app's budget in this period.
-func (s *Service) left(ctx context.Context, a *app) (int64, Usage, error) {
+// remainingBudget is the rest of the app's budget in this period.
+func (s *Service) remainingBudget(ctx context.Context, a *app) (int64, Usage, error) {
 	u, err := s.cfg.Book.Used(ctx, a.Client, a.since(time.Now()))
 	return max(a.BudgetMsats-u.SpentMsats-u.ReservedMsats, 0), u, err
 }
@@ -208,7 +208,7 @@ func (s *Service) getBalance(ctx context.Context, a *app, _ jsontext.Value) (any
 	if err != nil {
 		return nil, err
 	}
-	left, used, err := s.left(ctx, a)
+	left, used, err := s.remainingBudget(ctx, a)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (s *Service) getBalance(ctx context.Context, a *app, _ jsontext.Value) (any
 }
 
 func (s *Service) getBudget(ctx context.Context, a *app, _ jsontext.Value) (any, error) {
-	_, used, err := s.left(ctx, a)
+	_, used, err := s.remainingBudget(ctx, a)
 	if err != nil {
 		return nil, err
 	}

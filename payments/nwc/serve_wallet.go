@@ -15,8 +15,8 @@ import (
 // payment that was made as failed.
 var errOtherWallet = fmt.Errorf("%w: it was begun with another wallet than the configured one; configure that wallet again until it has ended", payments.ErrUnknownOutcome)
 
-// paysFrom identifies the paying wallet. The first answer is cached.
-func (s *Service) paysFrom(ctx context.Context) (string, error) {
+// payingWallet identifies the paying wallet. The first answer is cached.
+func (s *Service) payingWallet(ctx context.Context) (string, error) {
 	if node := s.payer.Load(); node != nil {
 		return node.Wallet(), nil
 	}
@@ -28,13 +28,13 @@ func (s *Service) paysFrom(ctx context.Context) (string, error) {
 	return node.Wallet(), nil
 }
 
-// begunHere returns nil if our current wallet made the payment, and errOtherWallet
+// checkWallet returns nil if our current wallet made the payment, and errOtherWallet
 // if another did.
-func (s *Service) begunHere(ctx context.Context, spend Spend) error {
+func (s *Service) checkWallet(ctx context.Context, spend Spend) error {
 	if spend.Wallet == "" {
 		return nil // recorded before wallets were
 	}
-	wallet, err := s.paysFrom(ctx)
+	wallet, err := s.payingWallet(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -44,12 +44,12 @@ func (s *Service) begunHere(ctx context.Context, spend Spend) error {
 	return nil
 }
 
-// untilKnown waits until the wallet has identified itself, and returns nil if it
+// awaitWallet waits until the wallet has identified itself, and returns nil if it
 // made the payment. Nothing is recorded about another wallet's payment: its cost
 // stays reserved.
-func (s *Service) untilKnown(ctx context.Context, spend Spend) error {
+func (s *Service) awaitWallet(ctx context.Context, spend Spend) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
-		err := s.begunHere(ctx, spend)
+		err := s.checkWallet(ctx, spend)
 		if err == nil || errors.Is(err, errOtherWallet) {
 			return err
 		}
@@ -62,14 +62,14 @@ func (s *Service) untilKnown(ctx context.Context, spend Spend) error {
 	}
 }
 
-// paidElsewhere describes a payment made by another wallet, which alone has the
+// foreignPayment describes a payment made by another wallet, which alone has the
 // preimage.
-func paidElsewhere(spend Spend) (transaction, error) {
+func foreignPayment(spend Spend) (transaction, error) {
 	b, err := bolt11.Decode(spend.BOLT11)
 	if err != nil {
 		return transaction{}, fmt.Errorf("read a paid invoice: %w", err)
 	}
-	t := outgoing(payments.Payment{Hash: spend.Hash, State: payments.PaymentInFlight, AmountMsats: b.AmountMsats}, spend)
+	t := outgoingTransaction(payments.Payment{Hash: spend.Hash, State: payments.PaymentInFlight, AmountMsats: b.AmountMsats}, spend)
 	if !spend.Open {
 		t.State, t.SettledAt, t.FeesPaid = stateSettled, t.CreatedAt, max(0, spend.Msats-b.AmountMsats)
 	}

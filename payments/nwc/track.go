@@ -40,14 +40,14 @@ func (c *Client) lookupPayment(ctx context.Context, hash payments.Hash) (payment
 
 	a := c.attempts[hash]
 	switch {
-	case a != nil && a.over && a.err == nil:
-		return a.paid, nil // its preimage proves it, whatever the service reports now
-	case found && p.State == payments.PaymentFailed && a != nil && !a.over && time.Now().Before(a.until):
+	case a != nil && a.ended && a.err == nil:
+		return a.result, nil // its preimage proves it, whatever the service reports now
+	case found && p.State == payments.PaymentFailed && a != nil && !a.ended && time.Now().Before(a.until):
 		p.State, p.FailureReason = payments.PaymentUnknown, "" // the failure belongs to an earlier attempt
 		return p, nil
 	case found:
 		return p, nil
-	case a != nil && a.over && definite(a.err):
+	case a != nil && a.ended && isDefinite(a.err):
 		return payments.Payment{Hash: hash, State: payments.PaymentFailed, AmountMsats: a.amountMsats, FailureReason: a.err.Error()}, nil
 	case a != nil && time.Now().Before(a.until):
 		return payments.Payment{Hash: hash, State: payments.PaymentUnknown, AmountMsats: a.amountMsats}, nil

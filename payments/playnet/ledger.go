@@ -208,8 +208,8 @@ func canceledError(row invoiceRow) error {
 	return fmt.Errorf("%w: %s", payments.ErrInvoiceCanceled, row.canceledWhy)
 }
 
-// ours returns ErrNotFound if the invoice belongs to another wallet.
-func ours(row invoiceRow, err error, wallet string) error {
+// checkOwner returns ErrNotFound if the invoice belongs to another wallet.
+func checkOwner(row invoiceRow, err error, wallet string) error {
 	if err == nil && row.wallet != wallet {
 		return fmt.Errorf("%w: invoice", payments.ErrNotFound)
 	}

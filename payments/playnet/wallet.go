@@ -124,7 +124,7 @@ func (w *Wallet) LookupInvoice(ctx context.Context, hash payments.Hash) (payment
 	var row invoiceRow
 	err := w.ledger.view(ctx, func(tx *sqlite.Tx) (err error) {
 		row, err = selectInvoice(tx, hash)
-		return ours(row, err, w.name)
+		return checkOwner(row, err, w.name)
 	})
 	if err != nil {
 		return payments.Invoice{}, fmt.Errorf("look up invoice: %w", err)
@@ -142,7 +142,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 	hash := preimage.Hash()
 	err := w.ledger.update(ctx, func(tx *sqlite.Tx, now time.Time) error {
 		row, err := selectInvoice(tx, hash)
-		if err := ours(row, err, w.name); err != nil {
+		if err := checkOwner(row, err, w.name); err != nil {
 			return err
 		}
 
@@ -167,7 +167,7 @@ func (w *Wallet) SettleInvoice(ctx context.Context, preimage payments.Preimage) 
 func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	err := w.ledger.update(ctx, func(tx *sqlite.Tx, now time.Time) error {
 		row, err := selectInvoice(tx, hash)
-		if err := ours(row, err, w.name); err != nil {
+		if err := checkOwner(row, err, w.name); err != nil {
 			return err
 		}
 		switch row.state {

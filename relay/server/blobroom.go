@@ -79,8 +79,8 @@ func (r *blobRoom) add(change blobUse) {
 	r.stored.own += change.own
 }
 
-// taken is the space of all blobs and reservations.
-func (r *blobRoom) taken() int64 {
+// used is the space of all blobs and reservations.
+func (r *blobRoom) used() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.stored.all + r.coming.all

@@ -28,7 +28,7 @@ func TestOperatorsBlobsStay(t *testing.T) {
 			if resp, body := r.upload(t, nostr.GeneratePrivateKey(), doc); resp.StatusCode != http.StatusCreated {
 				t.Fatalf("a stranger's: %d %s", resp.StatusCode, body)
 			}
-			if n := r.srv.blobs.room.taken(); n > total {
+			if n := r.srv.blobs.room.used(); n > total {
 				t.Fatalf("%d bytes are taken", n)
 			}
 		}

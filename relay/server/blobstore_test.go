@@ -60,7 +60,7 @@ func TestBlobsAtOnce(t *testing.T) {
 	if bodies != rows {
 		t.Errorf("the bytes of %d small blobs for %d rows", bodies, rows)
 	}
-	if got := b.room.taken(); got != want || want == 0 {
+	if got := b.room.used(); got != want || want == 0 {
 		t.Errorf("%d bytes counted, %d there", got, want)
 	}
 }
@@ -189,7 +189,7 @@ func TestOwnersTakeRoom(t *testing.T) {
 	dir := r.srv.cfg.Dir
 	r.stop()
 	r = start(t, Config{Dir: dir, Owners: owners, Limits: Limits{MaxBlobBytes: 100, BlobTotalBytes: (most + 1) * ownedCost}})
-	if got := r.srv.blobs.room.taken(); got != most*ownedCost {
+	if got := r.srv.blobs.room.used(); got != most*ownedCost {
 		t.Errorf("after a restart %d bytes are counted", got)
 	}
 	if resp, body := r.upload(t, aliceSecret, ""); resp.StatusCode != http.StatusOK {
@@ -199,7 +199,7 @@ func TestOwnersTakeRoom(t *testing.T) {
 	if resp.StatusCode != http.StatusNoContent {
 		t.Fatalf("delete: %d", resp.StatusCode)
 	}
-	if got := r.srv.blobs.room.taken(); got != most*ownedCost {
+	if got := r.srv.blobs.room.used(); got != most*ownedCost {
 		t.Errorf("when one has gone %d bytes are counted", got)
 	}
 }

@@ -31,21 +31,21 @@ var (
 
 // client is one websocket. Its reader goroutine owns subs and limiter.
 type client struct {
-	srv         *Server
-	ws          *websocket.Conn
-	wire        *wire // the connection under ws
-	log         *slog.Logger
-	out         *queue
-	limiter     *rate.Limiter
-	heard       atomic.Int64        // messages read
-	inFlight    *semaphore.Weighted // the cost of the events without an OK
-	subs        map[string]*subscription
-	values      int // of the filters of open subscriptions; guarded by index.mu
-	live        liveFilters
-	host        *host
-	queryClient *queryClient
-	identity    identity
-	drop        context.CancelCauseFunc
+	srv          *Server
+	ws           *websocket.Conn
+	wire         *wire // the connection under ws
+	log          *slog.Logger
+	out          *queue
+	limiter      *rate.Limiter
+	messagesRead atomic.Int64        // messages read
+	inFlight     *semaphore.Weighted // the cost of the events without an OK
+	subs         map[string]*subscription
+	values       int // of the filters of open subscriptions; guarded by index.mu
+	live         liveFilters
+	host         *host
+	queryClient  *queryClient
+	identity     identity
+	drop         context.CancelCauseFunc
 
 	toVerify  lane[*job]
 	toStore   lane[*job]
@@ -126,7 +126,7 @@ func (c *client) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c.heard.Add(1)
+		c.messagesRead.Add(1)
 		if kind != websocket.MessageText {
 			return errNotText
 		}
@@ -179,7 +179,7 @@ func (c *client) write(ctx context.Context) error {
 			return err
 		}
 		overdue.Reset(limit)
-		if f.begun {
+		if f.partWritten {
 			err = c.wire.flush()
 		} else {
 			buf = f.appendTo(buf[:0])
@@ -212,11 +212,11 @@ func (c *client) keepAlive(ctx context.Context) error {
 			return ctx.Err()
 		}
 
-		before := c.heard.Load()
+		before := c.messagesRead.Load()
 		pctx, cancel := context.WithTimeout(ctx, l.WriteTimeout)
 		err := c.ws.Ping(pctx)
 		cancel()
-		if err != nil && (c.heard.Load() == before || !errors.Is(err, context.DeadlineExceeded)) {
+		if err != nil && (c.messagesRead.Load() == before || !errors.Is(err, context.DeadlineExceeded)) {
 			return err
 		}
 	}
@@ -327,8 +327,8 @@ func (c *client) sendNow(f frame, scratch *[]byte) {
 	switch c.wire.try(f.framed(scratch)) {
 	case written:
 		c.out.done(f)
-	case begun:
-		f.begun = true
+	case partlyWritten:
+		f.partWritten = true
 		c.out.putBack(f)
 	default:
 		c.out.putBack(f)

@@ -67,13 +67,13 @@ func TestKeptConnections(t *testing.T) {
 		t.Error("a websocket took a kept connection's place")
 	}
 	// Until it was one, though, it had a place of the flood's, as anyone has who comes.
-	if n := r.srv.conns.slots.taken(); n != 3 {
+	if n := r.srv.conns.slots.inUse(); n != 3 {
 		t.Errorf("%d places are taken", n)
 	}
 	_ = honest.Close()
-	for deadline := time.Now().Add(patience); r.srv.conns.slots.taken() != 2; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); r.srv.conns.slots.inUse() != 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d places are taken", r.srv.conns.slots.taken())
+			t.Fatalf("%d places are taken", r.srv.conns.slots.inUse())
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestBlobsDurableAfterOK(t *testing.T) {
 			t.Errorf("blob %.20q: %d, %d of %d bytes", doc, resp.StatusCode, len(got), len(doc))
 		}
 	}
-	if got := r.srv.blobs.room.taken(); got != size {
+	if got := r.srv.blobs.room.used(); got != size {
 		t.Errorf("%d bytes counted, %d there", got, size)
 	}
 }

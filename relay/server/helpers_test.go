@@ -278,7 +278,7 @@ func contents(t *testing.T, st *store, jobs []*job, filter string) string {
 		t.Fatal(err)
 	}
 	var found []string
-	for _, row := range q.found {
+	for _, row := range q.rows {
 		i := slices.IndexFunc(jobs, func(j *job) bool { return j.event.ID == hex.EncodeToString([]byte(row.id)) })
 		found = append(found, jobs[i].event.Content)
 	}

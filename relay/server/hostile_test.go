@@ -161,7 +161,7 @@ func TestLargeTagConditions(t *testing.T) {
 func TestQueryBudget(t *testing.T) {
 	r := start(t, Config{})
 	q := r.srv.request(r.srv.queries.join("test"), nil)
-	q.left = time.Nanosecond
+	q.remaining = time.Nanosecond
 	if _, err := q.find(t.Context(), &nostr.Filter{Kinds: []int{1}}); err == nil || !strings.Contains(err.Error(), errTooMuch.Error()) {
 		t.Errorf("a query without time: %v", err)
 	}

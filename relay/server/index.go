@@ -228,13 +228,13 @@ func (l *liveFilters) matching(t *target, number uint64) (found []*subscription,
 
 		for _, m := range l.byKey[key] {
 			work++
-			if m.tried == number || m.sub.found == number {
+			if m.tried == number || m.sub.lastMatch == number {
 				continue
 			}
 			m.tried = number
 			matched, n := m.matches(t)
 			if work += n; matched {
-				m.sub.found = number
+				m.sub.lastMatch = number
 				found = append(found, m.sub)
 			}
 		}

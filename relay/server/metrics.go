@@ -134,10 +134,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 // gauges reads the values that are not counted continuously.
 func (s *Server) gauges() map[string]int64 {
 	values := map[string]int64{
-		"connections":      int64(s.slots.taken()),
+		"connections":      int64(s.slots.inUse()),
 		"subscriptions":    s.index.len(),
 		"event_room_bytes": s.cfg.Limits.EventTotalBytes,
-		"blob_bytes":       s.blobs.room.taken(),
+		"blob_bytes":       s.blobs.room.used(),
 	}
 
 	for _, suffix := range []string{"", "-wal"} {

@@ -43,7 +43,7 @@ type scan struct {
 	otherTags   []string // JSON lists for otherClause, most of them of tag keys
 	otherClause string
 
-	found   []row
+	rows    []row
 	counted seqSet // if set, only count
 }
 
@@ -171,7 +171,7 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 			return err
 		}
 		r.id = string(id)
-		q.found = append(q.found, r)
+		q.rows = append(q.rows, r)
 	}
 
 	if err := rows.Err(); err != nil {
@@ -183,11 +183,11 @@ func (q *scan) walk(tx *sqlite.Tx, from, where string, value any) error {
 
 // trim keeps the newest rows and raises since, so that the next walks skip older ones.
 func (q *scan) trim() {
-	slices.SortFunc(q.found, newestFirst)
-	q.found = slices.CompactFunc(q.found, func(a, b row) bool { return a.seq == b.seq })
-	if len(q.found) >= q.limit {
-		q.found = q.found[:q.limit]
-		q.since = max(q.since, q.found[q.limit-1].created)
+	slices.SortFunc(q.rows, newestFirst)
+	q.rows = slices.CompactFunc(q.rows, func(a, b row) bool { return a.seq == b.seq })
+	if len(q.rows) >= q.limit {
+		q.rows = q.rows[:q.limit]
+		q.since = max(q.since, q.rows[q.limit-1].created)
 	}
 }
 
@@ -296,10 +296,10 @@ type storedEvent struct {
 
 // request is the work for one REQ. One goroutine owns it.
 type request struct {
-	srv  *Server
-	by   *queryClient
-	keys []string      // the client's authenticated keys
-	left time.Duration // of queryBudget
+	srv       *Server
+	by        *queryClient
+	keys      []string      // the client's authenticated keys
+	remaining time.Duration // of queryBudget
 }
 
 func (s *Server) request(by *queryClient, keys []string) *request {
@@ -308,14 +308,14 @@ func (s *Server) request(by *queryClient, keys []string) *request {
 
 // observe records the request's database time.
 func (r *request) observe(message string) {
-	r.srv.metrics.queries.WithLabelValues(message).Observe((queryBudget - r.left).Seconds())
+	r.srv.metrics.queries.WithLabelValues(message).Observe((queryBudget - r.remaining).Seconds())
 }
 
 // view waits for the client's turn and runs fn in a read transaction. entries is how
 // many rows and index entries fn is expected to read. The wait does not count against
 // the budget.
 func (r *request) view(ctx context.Context, entries int, fn func(tx *sqlite.Tx) error) error {
-	if r.left <= 0 {
+	if r.remaining <= 0 {
 		return errTooMuch
 	}
 	if err := r.srv.queries.acquire(ctx, r.by, time.Duration(entries)*entryTime); err != nil {
@@ -325,11 +325,11 @@ func (r *request) view(ctx context.Context, entries int, fn func(tx *sqlite.Tx) 
 	start := time.Now()
 	defer func() {
 		took := time.Since(start)
-		r.left -= took
+		r.remaining -= took
 		r.srv.queries.release(r.by, took)
 	}()
 
-	ctx, cancel := context.WithTimeoutCause(ctx, min(r.left, sliceBudget), errTooMuch)
+	ctx, cancel := context.WithTimeoutCause(ctx, min(r.remaining, sliceBudget), errTooMuch)
 	defer cancel()
 
 	err := r.srv.store.db.View(ctx, fn) // interrupts its queries when ctx ends
@@ -356,7 +356,7 @@ func (r *request) find(ctx context.Context, f *nostr.Filter) ([]row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find events: %w", err)
 	}
-	return q.found, nil
+	return q.rows, nil
 }
 
 // scan prepares a scan for the events that this client may read.

@@ -41,31 +41,31 @@ type queryWait struct {
 
 // queryClient is the query time of one connection.
 type queryClient struct {
-	spent spent
+	spent decayingTime
 	at    *address
 	name  string
 }
 
 // address is the query time of one address; it exists as long as it has connections.
 type address struct {
-	spent       spent
+	spent       decayingTime
 	connections int
 }
 
-// spent is query time that halves every half-life.
-type spent struct {
+// decayingTime is query time that halves every half-life.
+type decayingTime struct {
 	seconds float64
 	at      time.Time
 }
 
-func (s *spent) now(now time.Time) float64 {
+func (s *decayingTime) now(now time.Time) float64 {
 	if s.seconds == 0 {
 		return 0
 	}
 	return s.seconds * math.Exp2(-float64(now.Sub(s.at))/float64(spentHalfLife))
 }
 
-func (s *spent) add(now time.Time, d time.Duration) {
+func (s *decayingTime) add(now time.Time, d time.Duration) {
 	s.seconds, s.at = s.now(now)+d.Seconds(), now
 }
 

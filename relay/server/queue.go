@@ -15,10 +15,10 @@ const frameOverhead = 96
 // receivers share the event's bytes, but each is charged for all of them, since one
 // slow client may keep them in memory.
 type frame struct {
-	text  []byte
-	subID string
-	event []byte
-	begun bool // the connection has the rest of it
+	text        []byte
+	subID       string
+	event       []byte
+	partWritten bool // the connection has the rest of it
 }
 
 func (f frame) size() int { return len(f.text) + len(f.subID) + len(f.event) + frameOverhead }

@@ -271,8 +271,8 @@ func TestBlobUploadsAndDeletionsMeet(t *testing.T) {
 	case resp.StatusCode != http.StatusNotFound:
 		t.Errorf("GET: %d %q", resp.StatusCode, got)
 	}
-	if r.srv.blobs.room.taken() != want {
-		t.Errorf("%d bytes counted, want %d", r.srv.blobs.room.taken(), want)
+	if r.srv.blobs.room.used() != want {
+		t.Errorf("%d bytes counted, want %d", r.srv.blobs.room.used(), want)
 	}
 	assertNoTempFiles(t, r)
 }

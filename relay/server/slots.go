@@ -88,7 +88,7 @@ func (ps *slots) remove(p *slot) {
 	}
 }
 
-func (ps *slots) taken() int {
+func (ps *slots) inUse() int {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	return ps.n
@@ -99,8 +99,8 @@ func (ps *slots) taken() int {
 // by sending a request now and then. Websockets are counted separately, in
 // Server.slots.
 type conns struct {
-	slots *slots
-	taken sync.Map // net.Conn: *slot
+	slots  *slots
+	byConn sync.Map // net.Conn: *slot
 }
 
 func newConns(limit int, each func(address string) int) *conns {
@@ -113,12 +113,12 @@ func (cs *conns) state(c net.Conn, now http.ConnState) {
 	case http.StateNew:
 		var evict context.CancelCauseFunc = func(error) { _ = c.Close() }
 		if p := cs.slots.enter(addressOf(c.RemoteAddr().String()), evict); p != nil {
-			cs.taken.Store(c, p)
+			cs.byConn.Store(c, p)
 		} else {
 			_ = c.Close()
 		}
 	case http.StateHijacked, http.StateClosed:
-		if p, ok := cs.taken.LoadAndDelete(c); ok {
+		if p, ok := cs.byConn.LoadAndDelete(c); ok {
 			cs.slots.leave(p.(*slot))
 		}
 	}

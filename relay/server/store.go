@@ -116,7 +116,7 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 // putOne stores an event and adds its size to the tally of the batch.
 func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) (outcome, error) {
 	address, replaceable := nip01.Address(ev)
-	if o, err := known(tx, ev, address); err != nil || o != stored {
+	if o, err := isStored(tx, ev, address); err != nil || o != stored {
 		return o, err
 	}
 	keys := tagKeys(ev)
@@ -145,8 +145,8 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 	return stored, applyDeletion(tx, ev)
 }
 
-// known reports whether the event is stored already, or was deleted.
-func known(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
+// isStored reports whether the event is stored already, or was deleted.
+func isStored(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 	var have, gone bool
 	err := tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
 		EXISTS (SELECT 1 FROM deleted WHERE pubkey = ? AND (target = ? OR (target = ? AND until >= ?)))`,

@@ -14,11 +14,11 @@ import (
 // subscription is a REQ. While its stored events are being sent, live ones wait in
 // backlog: they must follow EOSE, and may be among the stored ones.
 type subscription struct {
-	client   *client
-	id       string
-	filters  []nostr.Filter
-	matchers []*matcher // for live events; owned by the client's reader
-	found    uint64     // number of the last matching event; owned by the spreading goroutine
+	client    *client
+	id        string
+	filters   []nostr.Filter
+	matchers  []*matcher // for live events; owned by the client's reader
+	lastMatch uint64     // number of the last matching event; owned by the spreading goroutine
 
 	mu      sync.Mutex
 	ended   bool

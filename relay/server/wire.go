@@ -49,8 +49,8 @@ func (w *wire) flush() error {
 type attempt int
 
 const (
-	untouched attempt = iota // nothing is written
-	begun                    // the rest goes out before all later writes
+	untouched     attempt = iota // nothing is written
+	partlyWritten                // the rest goes out before all later writes
 	written
 )
 
@@ -79,7 +79,7 @@ func (w *wire) try(frame []byte) attempt {
 	}
 
 	w.rest = append([]byte(nil), frame[n:]...)
-	return begun
+	return partlyWritten
 }
 
 const maxHeader = 10

@@ -23,8 +23,8 @@ const (
 	codeRequestTimeout = -32001
 )
 
-// running is a call in progress.
-type running struct {
+// activeCall is a call in progress.
+type activeCall struct {
 	token   string
 	notes   chan note // closed, with the host's lock held, when the call ends
 	dropped int       // guarded by the host's lock
@@ -66,19 +66,19 @@ func (h *host) handler(t *remoteTool) agent.Handler {
 }
 
 // begin returns nil while the host is shutting down.
-func (h *host) begin() *running {
+func (h *host) begin() *activeCall {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.ending {
 		return nil
 	}
 	h.next++
-	run := &running{token: "call-" + strconv.FormatInt(h.next, 10), notes: make(chan note, maxNotes)}
+	run := &activeCall{token: "call-" + strconv.FormatInt(h.next, 10), notes: make(chan note, maxNotes)}
 	h.calls[run.token] = run
 	return run
 }
 
-func (h *host) end(run *running) (dropped int) {
+func (h *host) end(run *activeCall) (dropped int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.calls, run.token)
@@ -170,7 +170,7 @@ func (h *host) progress(params json.RawMessage) {
 }
 
 // put must be called with the host's lock held.
-func (r *running) put(n note) {
+func (r *activeCall) put(n note) {
 	select {
 	case r.notes <- n:
 	default:

@@ -43,16 +43,16 @@ type host struct {
 	files   artifacts
 
 	mu     sync.Mutex
-	calls  map[string]*running // by progress token
-	next   int64               // last token
-	ending bool                // new calls are refused
-	idle   chan struct{}       // closed when ending is set and no call runs
+	calls  map[string]*activeCall // by progress token
+	next   int64                  // last token
+	ending bool                   // new calls are refused
+	idle   chan struct{}          // closed when ending is set and no call runs
 }
 
 func newHost(p *process, log *slog.Logger) *host {
 	h := &host{
 		log: log, process: p, limit: startTimeout, changed: make(chan struct{}, 1),
-		calls: map[string]*running{}, idle: make(chan struct{}),
+		calls: map[string]*activeCall{}, idle: make(chan struct{}),
 	}
 	h.conn = newConn(p, h.note, log)
 	return h

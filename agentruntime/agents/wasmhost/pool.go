@@ -122,7 +122,7 @@ func (p *pool) reuse(tool *wasm.Tool) (found *worker, surplus []*worker) {
 			continue
 		}
 		p.idle = slices.Delete(p.idle, i, i+1)
-		if !w.gone() {
+		if !w.hasExited() {
 			return w, surplus
 		}
 		surplus = append(surplus, w)

@@ -135,8 +135,8 @@ func (w *worker) stop() {
 	w.out.Close()
 }
 
-// gone reports whether the process has ended.
-func (w *worker) gone() bool {
+// hasExited reports whether the process has ended.
+func (w *worker) hasExited() bool {
 	select {
 	case <-w.exited:
 		return true

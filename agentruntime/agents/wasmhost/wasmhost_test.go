@@ -161,7 +161,7 @@ func TestCancelStopsTheModule(t *testing.T) {
 	if _, err := call(t, p, all["loop"], slow, 100*time.Millisecond); code(err) != wire.CodeTimeout {
 		t.Error(err)
 	}
-	if !w.gone() {
+	if !w.hasExited() {
 		t.Error("the worker still runs")
 	}
 }
@@ -294,7 +294,7 @@ func TestCloseLeavesNoWorker(t *testing.T) {
 	}
 	idle := p.idle[0]
 	p.close()
-	if !idle.gone() {
+	if !idle.hasExited() {
 		t.Error("a worker lives on")
 	}
 }

@@ -184,7 +184,7 @@ func (u *unit) confidence() float64 {
 		return sureEmpty
 	case u.parsed:
 		return sureParsed
-	case !u.language.known:
+	case !u.language.hasRules:
 		return sureUnknown
 	case !u.whole():
 		return sureCut

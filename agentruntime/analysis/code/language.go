@@ -7,10 +7,10 @@ import (
 
 // language is a language that the analyser recognizes.
 type language struct {
-	name   string
-	known  bool   // it has rules of its own
-	alias  string // other names and file extensions, between spaces
-	syntax syntax
+	name     string
+	hasRules bool   // it has rules of its own
+	alias    string // other names and file extensions, between spaces
+	syntax   syntax
 	// scan finds symbols, imports and faults in the tokens of u.
 	scan func(u *unit, content string)
 }

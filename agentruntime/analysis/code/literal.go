@@ -9,11 +9,11 @@ import (
 // each attempt reads up to this far.
 const maxShort = 4096
 
-// quoted returns the length of a literal that starts and ends with the quote (of
+// quotedLen returns the length of a literal that starts and ends with the quote (of
 // one or three characters) and in which a backslash escapes the next character. For
 // an unterminated literal it is the negated length up to the end of the line or, if
 // the literal may contain line breaks, of the source.
-func quoted(s, quote string, lines bool) int {
+func quotedLen(s, quote string, lines bool) int {
 	for i := len(quote); i < len(s); i++ {
 		switch {
 		case s[i] == '\\':
@@ -38,7 +38,7 @@ func raw(s string, begin int, end string) int {
 func goLiteral(src string, at int, _ token) int {
 	switch s := src[at:]; s[0] {
 	case '"', '\'':
-		return quoted(s, s[:1], false)
+		return quotedLen(s, s[:1], false)
 	case '`':
 		return raw(s, 1, "`")
 	}
@@ -49,10 +49,10 @@ func goLiteral(src string, at int, _ token) int {
 func plainLiteral(src string, at int, _ token) int {
 	switch s := src[at:]; s[0] {
 	case '"':
-		return quoted(s, `"`, false)
+		return quotedLen(s, `"`, false)
 	case '\'':
 		// In prose and in some languages this is an apostrophe.
-		return max(0, quoted(s[:min(len(s), maxShort)], "'", false))
+		return max(0, quotedLen(s[:min(len(s), maxShort)], "'", false))
 	}
 	return 0
 }
@@ -70,9 +70,9 @@ func pythonLiteral(src string, at int, _ token) int {
 	long := strings.Repeat(quote, 3)
 	n := 0
 	if body := s[prefix:]; strings.HasPrefix(body, long) {
-		n = quoted(body, long, true)
+		n = quotedLen(body, long, true)
 	} else {
-		n = quoted(body, quote, false)
+		n = quotedLen(body, quote, false)
 	}
 
 	if n < 0 {
@@ -87,7 +87,7 @@ const regexpAfter = " return typeof case in of delete void throw new else do awa
 func scriptLiteral(src string, at int, before token) int {
 	switch s := src[at:]; s[0] {
 	case '"', '\'':
-		return quoted(s, s[:1], false)
+		return quotedLen(s, s[:1], false)
 	case '`':
 		return template(s)
 	case '/':
@@ -122,7 +122,7 @@ func template(s string) int {
 		case !inText && (c == '`' || c == '{'):
 			stack = append(stack, c)
 		case !inText && (c == '"' || c == '\''):
-			i += max(1, quoted(s[i:min(len(s), i+maxShort)], s[i:i+1], false)) - 1
+			i += max(1, quotedLen(s[i:min(len(s), i+maxShort)], s[i:i+1], false)) - 1
 		case !inText && c == '/' && strings.IndexByte("(,=:[!&|?{;", s[i-1]) >= 0:
 			i += max(1, regexpLen(s[i:])) - 1
 		}
@@ -171,9 +171,9 @@ func rustLiteral(src string, at int, _ token) int {
 		}
 		n = raw(body, hashes+1, `"`+body[:hashes])
 	case strings.HasPrefix(body, `"`):
-		n = quoted(body, `"`, true)
+		n = quotedLen(body, `"`, true)
 	case strings.HasPrefix(body, "'") && prefix == 1:
-		n = quoted(body, "'", false)
+		n = quotedLen(body, "'", false)
 	default:
 		return 0
 	}
@@ -188,7 +188,7 @@ func rustLiteral(src string, at int, _ token) int {
 // literals too.
 func rustQuote(s string) int {
 	if len(s) > 1 && s[1] == '\\' {
-		return quoted(s, "'", false)
+		return quotedLen(s, "'", false)
 	}
 	_, size := utf8.DecodeRuneInString(s[1:])
 	if strings.HasPrefix(s[1+size:], "'") && size > 0 {

@@ -231,7 +231,7 @@ func (r *Runner) run(ctx context.Context, function string, input []byte) ([]byte
 		return callReactor(ctx, instance, function, input, r.tool.Settings.Limits.OutputBytes)
 	}
 
-	if stdout.over {
+	if stdout.overflow {
 		return nil, ErrOutputTooLarge
 	}
 	return stdout.Bytes(), nil
@@ -253,7 +253,7 @@ func (r *Runner) moduleConfig() wazero.ModuleConfig {
 		cfg = cfg.WithEnv(name, value)
 	}
 	if grants.Stdio && r.stderr != nil {
-		cfg = cfg.WithStderr(&cappedWriter{w: r.stderr, left: maxStderrBytes})
+		cfg = cfg.WithStderr(&cappedWriter{w: r.stderr, remaining: maxStderrBytes})
 	}
 	if grants.Clock {
 		cfg = cfg.WithSysWalltime().WithSysNanotime().WithSysNanosleep()
@@ -280,12 +280,12 @@ const maxStderrBytes = 64 << 10 // for each call
 // limitedBuffer is a standard output that fails beyond a limit.
 type limitedBuffer struct {
 	bytes.Buffer
-	limit int
-	over  bool
+	limit    int
+	overflow bool
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
-	if b.over = b.over || len(p) > b.limit-b.Len(); b.over {
+	if b.overflow = b.overflow || len(p) > b.limit-b.Len(); b.overflow {
 		return 0, ErrOutputTooLarge
 	}
 	return b.Buffer.Write(p)
@@ -293,13 +293,13 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 
 // cappedWriter drops everything beyond its limit.
 type cappedWriter struct {
-	w    io.Writer
-	left int
+	w         io.Writer
+	remaining int
 }
 
 func (c *cappedWriter) Write(p []byte) (int, error) {
-	n := min(len(p), c.left)
-	c.left -= n
+	n := min(len(p), c.remaining)
+	c.remaining -= n
 	if _, err := c.w.Write(p[:n]); err != nil {
 		return 0, err
 	}

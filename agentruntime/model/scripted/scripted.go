@@ -26,9 +26,9 @@ type Request struct {
 // Endpoint plays one step for each request; the last step is repeated. It is safe
 // for concurrent use.
 type Endpoint struct {
-	mu    sync.Mutex
-	steps []Step
-	seen  []Request
+	mu       sync.Mutex
+	steps    []Step
+	requests []Request
 }
 
 // New returns an endpoint with at least one step.
@@ -38,7 +38,7 @@ func New(steps ...Step) *Endpoint { return &Endpoint{steps: steps} }
 func (e *Endpoint) Requests() []Request {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]Request(nil), e.seen...)
+	return append([]Request(nil), e.requests...)
 }
 
 // ServeHTTP plays the next step.
@@ -52,8 +52,8 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	e.mu.Lock()
-	e.seen = append(e.seen, Request{r.URL.Path, r.Header.Clone(), body})
-	step := e.steps[min(len(e.seen), len(e.steps))-1]
+	e.requests = append(e.requests, Request{r.URL.Path, r.Header.Clone(), body})
+	step := e.steps[min(len(e.requests), len(e.steps))-1]
 	e.mu.Unlock()
 	step(w, r)
 }

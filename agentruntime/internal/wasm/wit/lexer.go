@@ -30,10 +30,10 @@ type lexer struct {
 func tokenize(src string) ([]token, error) {
 	l := &lexer{src: src, line: 1, column: 1}
 	if len(src) > MaxBytes {
-		return nil, l.here().errorf("%d bytes, the limit is %d", len(src), MaxBytes)
+		return nil, l.position().errorf("%d bytes, the limit is %d", len(src), MaxBytes)
 	}
 	if !utf8.ValidString(src) {
-		return nil, l.here().errorf("not UTF-8")
+		return nil, l.position().errorf("not UTF-8")
 	}
 
 	var all []token
@@ -51,7 +51,7 @@ func tokenize(src string) ([]token, error) {
 	}
 }
 
-func (l *lexer) here() token { return token{line: l.line, column: l.column} }
+func (l *lexer) position() token { return token{line: l.line, column: l.column} }
 
 func (l *lexer) advance(n int) string {
 	text := l.src[l.pos : l.pos+n]
@@ -69,7 +69,7 @@ func (l *lexer) next() (token, error) {
 	if err := l.space(); err != nil {
 		return token{}, err
 	}
-	t := l.here()
+	t := l.position()
 	t.docs = strings.TrimSpace(l.docs.String())
 	l.docs.Reset()
 
@@ -134,14 +134,14 @@ func (l *lexer) space() error {
 			l.advance(len(line))
 			if text, isDoc := strings.CutPrefix(line, "///"); isDoc {
 				if l.docs.Len()+len(text) > maxDocs {
-					return l.here().errorf("a doc comment longer than %d bytes", maxDocs)
+					return l.position().errorf("a doc comment longer than %d bytes", maxDocs)
 				}
 				l.docs.WriteString(strings.TrimSpace(text) + "\n")
 			}
 		case strings.HasPrefix(rest, "/*"):
 			end := strings.Index(rest[2:], "*/")
 			if end < 0 {
-				return l.here().errorf("unterminated comment")
+				return l.position().errorf("unterminated comment")
 			}
 			l.advance(end + 4)
 		default:

@@ -45,7 +45,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	m.print(stdout, lines, *list)
 	if len(m.failed) > 0 {
 		for _, f := range m.failed {
-			fmt.Fprintf(stderr, "matrix: failed: %s\n%s", f.test, f.said)
+			fmt.Fprintf(stderr, "matrix: failed: %s\n%s", f.test, f.output)
 		}
 		return 1
 	}
@@ -88,7 +88,7 @@ func events(from string, args []string, stdin io.Reader, stderr io.Writer) (*mat
 	case err != nil:
 		return nil, err
 	case errors.As(werr, &exited) && len(m.failed) == 0:
-		m.failed = append(m.failed, failure{said: "go test: " + werr.Error() + "\n"})
+		m.failed = append(m.failed, failure{output: "go test: " + werr.Error() + "\n"})
 	case werr != nil && exited == nil:
 		return nil, fmt.Errorf("go test: %w", werr)
 	}

@@ -40,19 +40,19 @@ type matrix struct {
 
 // failure is a failed test and the end of its output.
 type failure struct {
-	test testID
-	said string
+	test   testID
+	output string
 }
 
-// maxSaid bounds the output of one test that is kept and printed, in bytes.
-const maxSaid = 8 << 10
+// maxOutput bounds the output of one test that is kept and printed, in bytes.
+const maxOutput = 8 << 10
 
 // lastOf returns the end of a test's output, which has the verdict.
 func lastOf(said string) string {
-	if len(said) <= maxSaid {
+	if len(said) <= maxOutput {
 		return said
 	}
-	said = said[len(said)-maxSaid:]
+	said = said[len(said)-maxOutput:]
 	if _, whole, cut := strings.Cut(said, "\n"); cut {
 		said = whole
 	}
@@ -130,7 +130,7 @@ func part(id string) string {
 func (m *matrix) print(w io.Writer, lines []requirements.Line, list bool) {
 	if list {
 		for _, l := range lines {
-			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", m.mark(l), l.ID, m.told(l))))
+			fmt.Fprintln(w, strings.TrimSpace(fmt.Sprintf("%s %-10s %s", m.mark(l), l.ID, m.explain(l))))
 		}
 		fmt.Fprintln(w, "\n+ covered, ~ covered but for what comes later, is settled or not carried, o tested but carried by no program, . later, = settled, - not covered")
 	}
@@ -176,8 +176,8 @@ func (m *matrix) mark(l requirements.Line) string {
 	return "-"
 }
 
-// told lists the tests that cover a line, and why it is not covered completely.
-func (m *matrix) told(l requirements.Line) string {
+// explain lists the tests that cover a line, and why it is not covered completely.
+func (m *matrix) explain(l requirements.Line) string {
 	var words []string
 	if by := m.covers[l.ID]; len(by) > 0 {
 		words = append(words, by[0].String())

@@ -54,7 +54,7 @@ func TestFailureIsShownWithWhatItSaid(t *testing.T) {
 {"ImportPath":"p [p.test]","Action":"build-fail"}
 {"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
 {"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`, "matrix: failed: p\np/p.go:3:1: undefined: nothing\nFAIL\tp [build failed]\n", ""},
-		"the end of a lot": {`{"Action":"output","Package":"p","Test":"T","Output":"first line\n` + strings.Repeat("x", maxSaid) + `\n"}
+		"the end of a lot": {`{"Action":"output","Package":"p","Test":"T","Output":"first line\n` + strings.Repeat("x", maxOutput) + `\n"}
 {"Action":"output","Package":"p","Test":"T","Output":"the verdict\n"}
 {"Action":"fail","Package":"p","Test":"T"}`, "(what came before is left out)\nthe verdict\n", "first line"},
 	} {
