@@ -99,7 +99,7 @@ func (g Gate) checkTime(m Message) *Error {
 	return nil
 }
 
-// checkDeadline calls inTime; unlike a nil *Error its result compares equal to nil.
+// checkDeadline calls checkTime; unlike a nil *Error its result compares equal to nil.
 func (g Gate) checkDeadline(m Message) error {
 	if err := g.checkTime(m); err != nil {
 		return err

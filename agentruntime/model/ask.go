@@ -180,7 +180,7 @@ func retryAfter(h http.Header) time.Duration {
 	return 0
 }
 
-// limitedReader is a reader that fails after left bytes.
+// limitedReader is a reader that fails when no bytes remain.
 type limitedReader struct {
 	r         io.Reader
 	remaining int64
