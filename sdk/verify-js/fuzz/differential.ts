@@ -21,7 +21,7 @@ interface Case {
   pins: Pins;
 }
 
-/** Claim states in the order of the claims, or that the bundle is unusable. */
+/** The claim states in the order of the claims, or that the bundle is unusable. */
 type Outcome = { exit: number; states: Record<string, string>; reasons: Record<string, string> };
 
 interface ClaimOutcome {
@@ -31,7 +31,10 @@ interface ClaimOutcome {
 }
 
 const vectors = readVectors();
-/** What a forger can make anew: in a chained request the order is in another's event. */
+/**
+ * The documents that a forger can remake. In a chained request the job is in
+ * another event.
+ */
 const valid = vectors.filter((v) => v.exitCode === 0 && !v.files.has("INPUTS.jsonl"));
 
 function makeCase(seed: number): Case {
@@ -77,7 +80,7 @@ function outcome(exit: number, claims: ClaimOutcome[]): Outcome {
   };
 }
 
-/** One line for each claim on which they disagree. */
+/** One line for each claim on which the two disagree. */
 function disagreements(a: Outcome, b: Outcome): string[] {
   if (a.exit === 2 || b.exit === 2) {
     return a.exit === b.exit ? [] : [`exit: js ${a.exit} ${a.reasons["unusable"] ?? ""} | go ${b.exit} ${b.reasons["unusable"] ?? ""}`];

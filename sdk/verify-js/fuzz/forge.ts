@@ -1,7 +1,7 @@
 /**
- * Bundles made with keys of our own: one place is changed before everything
- * that follows from it is hashed and signed anew. So a change is not found by a
- * hash, but by the very check it is about, or by none.
+ * Bundles made with our own keys: one place is changed, and everything derived
+ * from it is hashed and signed again. So the change is not detected by a hash,
+ * but only by the check that it concerns.
  */
 import { schnorr } from "@noble/curves/secp256k1.js";
 import { sha256 } from "@noble/hashes/sha2.js";
@@ -30,19 +30,22 @@ const stages = [
 ] as const;
 type Stage = (typeof stages)[number];
 
-/** Replaces the parties of a bundle by ours, with one random change. `job` replaces the work. */
+/**
+ * Replaces the parties of a bundle by ours, with one random change. `job`
+ * replaces the work.
+ */
 export function forge(bundle: Bundle, random: Random, job?: Work): Map<string, Uint8Array> {
   return new Forger(bundle, random, job).run();
 }
 
-/** Spellings of an amount, of which one is right. */
+/** Spellings of an amount, one of which is right. */
 const amounts = [
   "50000", "+50000", "0000050000", "-50000", "50000.0", "5e4", "0x7a120", "50_000", " 50000", "50000 ", "50000\n", "", "0", "00", "-0", "21000", "20999",
   "9007199254740991", "9007199254740992", "9007199254740993", "9223372036854775807", "99999999999999999999", "1".repeat(400), "٥٠٠٠٠",
 ];
 const modes = ["hold", "prepay", "postpay", "free", "", "Hold"];
 
-/** Gives a request terms that two readers could take in two ways. */
+/** Gives a request ambiguous terms. */
 function changeTerms(event: Event, random: Random): void {
   for (let n = random.pick([1, 1, 2]); n > 0; n--) {
     const bid = event.tags.find((tag) => tag[0] === "bid");
@@ -120,7 +123,7 @@ class Forger {
         this.receipt.set("verification", new Map<string, Value>(Object.entries(verificationOf(request))));
       }
     } catch {
-      // Invalid input has no hash: the old one stays.
+      // Invalid input has no hash, so the old one stays.
     }
   }
 
@@ -174,7 +177,7 @@ class Forger {
       const agreement = type?.agreements(type.parseResult(text), this.job && type.parseRequest(this.job.input))[0];
       this.receipt.set("agreement_hash", agreement === undefined ? null : digest(canonical(agreement)));
     } catch {
-      // An invalid result has no agreement: the old one stays.
+      // An invalid result has no agreement, so the old one stays.
     }
     if (this.job) for (const name of [...this.files.keys()]) if (name.startsWith("artifacts/") || name === "PR_SUMMARY.md") this.files.delete(name);
   }
@@ -243,7 +246,10 @@ class Forger {
     this.sign("RECEIPT.event.json", event, "provider", "receiptEvent");
   }
 
-  /** Signs an event, with its tags and numbers changed if it is its turn; returns the id. */
+  /**
+   * Signs an event; if it is its turn, its tags and numbers are changed before.
+   * Returns the id.
+   */
   private sign(name: string, event: Event, by: "provider" | "buyer", stage: Stage): string {
     event.pubkey = by === "provider" ? provider : buyer;
     if (this.stage === stage) {
@@ -259,7 +265,7 @@ class Forger {
     return event.id;
   }
 
-  /** Takes away what makes the signature one of this event by this key. */
+  /** Invalidates the signature. */
   private falsify(event: Event, by: "provider" | "buyer"): void {
     const other = by === "provider" ? "buyer" : "provider";
     const at = this.random.below(128);
@@ -269,7 +275,7 @@ class Forger {
       () => (event.id = flipped(event.id, at >> 1)),
       () => (event.sig = bytesToHex(schnorr.sign(hexToBytes(event.id), secrets[other], new Uint8Array(32)))),
       () => (event.sig = "0".repeat(128)),
-      () => (event.created_at += 1), // after it was signed
+      () => (event.created_at += 1), // after signing
       () => (event.content += " "),
     ];
     this.random.pick(forgeries)();
@@ -306,7 +312,7 @@ function parseJsonId(text: string): string {
   return (parseJson(text) as ObjectValue).get("id") as string;
 }
 
-/** A line as the hashes see it; a line that does not decode is taken as it is. */
+/** A line in the form that is hashed; a line that does not decode is used unchanged. */
 function ofLine(line: string, bare: boolean): string {
   try {
     const value = parseJson(line);

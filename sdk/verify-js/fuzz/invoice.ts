@@ -1,4 +1,4 @@
-/** Invoices that are changed and signed anew. */
+/** Invoices that are changed and signed again. */
 import { secp256k1 } from "@noble/curves/secp256k1.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { encodeBech32, padWords } from "../src/bech32.js";
@@ -7,7 +7,7 @@ import type { Random } from "./random.js";
 
 const node = sha256(utf8("node"));
 
-/** The key that signs. */
+/** The signing key. */
 export const payee = bytesToHex(secp256k1.getPublicKey(node));
 
 export function toWords(bytes: Uint8Array): number[] {
@@ -19,7 +19,7 @@ function field(type: number, words: number[]): number[] {
   return [type, words.length >> 5, words.length & 31, ...words];
 }
 
-/** The fields of an invoice's words after the timestamp. */
+/** The fields after the timestamp in an invoice's words. */
 function fieldsOf(data: number[]): number[][] {
   const fields: number[][] = [];
   for (let at = 7; at < data.length; ) {
@@ -42,7 +42,7 @@ export function changedPrefix(prefix: string, random: Random): string {
   ]);
 }
 
-/** Adds, drops, doubles, cuts or misstates a field of the invoice. */
+/** Adds, removes, duplicates, truncates or falsifies a field of the invoice. */
 export function changedWords(data: number[], random: Random): number[] {
   const fields = fieldsOf(data);
   const i = random.below(fields.length);

@@ -1,4 +1,4 @@
-/** Work of the job types that no vector has. */
+/** Jobs of the types that are in no vector. */
 import { parseJson, type ObjectValue } from "../src/json.js";
 
 export interface Work {

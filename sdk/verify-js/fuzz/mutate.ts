@@ -1,7 +1,7 @@
 import { canonical, type ObjectValue, type Value } from "../src/json.js";
 import type { Random } from "./random.js";
 
-/** Text that replaces a value as it stands: what no encoder would write. */
+/** Raw text that replaces a value: text that no encoder would write. */
 const rawMark = "@raw ";
 const raws = [
   "1.0", "1e0", "1e2", "-0", "-0.0", "0.1", "1e-7", "1.5", "9007199254740991", "9007199254740992", "1e16", "1e300", "1e400", "5e-324",
@@ -17,7 +17,10 @@ const strings = [
 ];
 const scalars: Value[] = [null, true, false, 0, 1, -1, 2, 1.5, 0.1, 1e-7, 65536, 4294967296, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
 
-/** Changes one place of a value; the result may hold a raw mark, which `write` resolves. */
+/**
+ * Changes one place of a value; the result may contain a raw mark, which
+ * `write` resolves.
+ */
 export function mutateValue(value: Value, random: Random): Value {
   const places = placesOf(value);
   const place = random.pick(places);
@@ -86,7 +89,7 @@ function changedString(old: string, random: Random): string {
   ]).toWellFormed();
 }
 
-/** Canonical JSON, or now and then another spelling of it. */
+/** Canonical JSON or, occasionally, another spelling of it. */
 export function write(value: Value, random?: Random): string {
   const text = random && random.below(8) === 0 ? loosely(value) : canonical(value);
   return text.replaceAll(/"@raw ((?:[^"\\]|\\.)*)"/g, (quoted) => (JSON.parse(quoted) as string).slice(rawMark.length));

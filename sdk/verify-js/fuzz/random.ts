@@ -1,8 +1,8 @@
-/** A small generator with a seed (mulberry32): one seed, one bundle. */
+/** A small seeded generator (mulberry32): one seed, one bundle. */
 export class Random {
   constructor(private state: number) {}
 
-  /** A whole number from 0 to below n. */
+  /** Returns an integer from 0 to below n. */
   below(n: number): number {
     this.state = (this.state + 0x6d2b79f5) | 0;
     let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);

@@ -1,11 +1,14 @@
-/** Mutations of a finished bundle: nothing is signed anew, so most are found by a hash. */
+/**
+ * Mutations of a finished bundle: nothing is signed again, so most are detected
+ * by a hash.
+ */
 import type { Bundle } from "../src/bundle.js";
 import { utf8 } from "../src/hex.js";
 import { parseJson } from "../src/json.js";
 import { mutateValue, write } from "./mutate.js";
 import type { Random } from "./random.js";
 
-/** A copy of a bundle with one change or a few; `others` lend their files. */
+/** A copy of a bundle with one or a few changes; `others` provide files. */
 export function mutateBundle(bundle: Bundle, others: readonly Bundle[], random: Random): Map<string, Uint8Array> {
   const files = new Map(bundle);
   for (let n = random.pick([1, 1, 1, 2, 3]); n > 0; n--) mutateFile(files, others, random);
@@ -52,15 +55,15 @@ function flipped(data: Uint8Array, random: Random): Uint8Array {
   }
 }
 
-/** One value within a JSON document, or a line of the record, is changed. */
+/** Changes one value in a JSON document, or a line of the record. */
 function rewritten(data: Uint8Array, random: Random): Uint8Array {
-  // Lossy where an earlier change left no UTF-8.
+  // Lossy if an earlier change left invalid UTF-8.
   const lines = new TextDecoder().decode(data).split("\n");
   const at = random.below(Math.max(1, lines.length - 1));
   try {
     lines[at] = write(mutateValue(parseJson(lines[at] ?? ""), random), random);
   } catch {
-    lines.splice(at, 1); // no JSON: a line less
+    lines.splice(at, 1); // not JSON: remove the line
   }
   return utf8(lines.join("\n"));
 }

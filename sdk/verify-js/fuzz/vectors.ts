@@ -26,7 +26,7 @@ interface VectorFile {
   because?: Record<string, string>;
 }
 
-/** From dist/fuzz, the checkout's; the environment may say where they are. */
+/** Relative to dist/fuzz in a checkout; the environment may override it. */
 const dir = process.env["LIGHTWORK_VECTORS"] ?? join(import.meta.dirname, "../../../../receipts/testdata/vectors");
 
 export function readVectors(): Vector[] {

@@ -1,4 +1,4 @@
-/** From what a browser gives to a bundle. */
+/** Makes a bundle from a browser's files. */
 import { Collector, readTar, UnusableError, type Bundle } from "../src/index.js";
 
 export interface Given {
@@ -8,7 +8,10 @@ export interface Given {
 
 const archiveLimit = (256 << 20) + (1 << 20);
 
-/** A lone file that is no RECEIPT.json is an archive; anything else are the files of a bundle. */
+/**
+ * A single file other than RECEIPT.json is an archive; otherwise the files are
+ * those of a bundle.
+ */
 export async function readFiles(given: Given[]): Promise<Bundle> {
   const [only, ...more] = given;
   if (only && more.length === 0 && !only.path.endsWith("RECEIPT.json")) {
@@ -25,14 +28,17 @@ export async function readFiles(given: Given[]): Promise<Bundle> {
   return files.bundle();
 }
 
-/** A folder is given with its own name before every path. */
+/** A folder's files have its name at the start of every path. */
 function rootOf(given: Given[]): string {
   const receipt = given.find(({ path }) => path === "RECEIPT.json" || path.endsWith("/RECEIPT.json"));
   const root = receipt?.path.slice(0, -"RECEIPT.json".length) ?? "";
   return given.every(({ path }) => path.startsWith(root)) ? root : "";
 }
 
-/** Single files lose their folder: those named by a digest are artifacts. */
+/**
+ * Files chosen individually have lost their folder: those named by a digest are
+ * artifacts.
+ */
 function nameOf(path: string): string {
   return /^[0-9a-f]{64}$/.test(path) ? `artifacts/${path}` : path;
 }
@@ -41,12 +47,15 @@ async function bytesOf(file: File): Promise<Uint8Array> {
   return new Uint8Array(await file.arrayBuffer());
 }
 
-/** In Chromium; there the entries of a folder cannot be read by a page from file://. */
+/** In Chromium, a page from file:// cannot read the entries of a folder. */
 interface HandleItem {
   getAsFileSystemHandle?(): Promise<FileSystemHandle | null>;
 }
 
-/** Reads dropped files and folders. Everything is asked of the items before the first await: then they are gone. */
+/**
+ * Reads dropped files and folders. Everything is taken from the items before
+ * the first await, because they become invalid then.
+ */
 export async function readDropped(data: DataTransfer): Promise<Bundle> {
   const dropped = [...data.items].filter((item) => item.kind === "file").map((item) => {
     const entry = item.webkitGetAsEntry();
@@ -64,7 +73,7 @@ export async function readDropped(data: DataTransfer): Promise<Bundle> {
   return readFiles(given);
 }
 
-/** More files than a bundle can have: nothing is gained by listing a whole disk. */
+/** More files than a bundle can have; listing a whole disk would be pointless. */
 const maxFiles = 1000;
 
 function take(given: Given[], path: string, file: File): void {
@@ -86,7 +95,7 @@ async function takeEntry(given: Given[], entry: FileSystemEntry): Promise<void> 
   const reader = (entry as FileSystemDirectoryEntry).createReader();
   for (;;) {
     const batch = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
-    if (batch.length === 0) return; // readEntries gives a part at a time
+    if (batch.length === 0) return; // readEntries returns a part at a time
     for (const child of batch) await takeEntry(given, child);
   }
 }

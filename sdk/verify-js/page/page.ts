@@ -5,7 +5,7 @@ import { readDropped, readFiles } from "./files.js";
 const report = element("report");
 const drop = element("drop");
 
-/** The bundle shown; a change of the pins verifies it again. */
+/** The bundle shown; it is verified again when the pins change. */
 let shown: Bundle | undefined;
 
 function element(id: string): HTMLElement {
@@ -17,7 +17,7 @@ function element(id: string): HTMLElement {
 function make(tag: string, className: string, ...children: (string | Node)[]): HTMLElement {
   const made = document.createElement(tag);
   if (className) made.className = className;
-  made.append(...children); // text becomes text nodes: nothing in a bundle is markup
+  made.append(...children); // text becomes text nodes, so nothing in a bundle is interpreted as markup
   return made;
 }
 
@@ -106,7 +106,7 @@ chooser("choose-folder", "folder");
 element("pins").addEventListener("change", show);
 for (const name of ["dragover", "dragleave", "drop"]) {
   document.addEventListener(name, (event) => {
-    event.preventDefault(); // or the browser would leave the page for the file
+    event.preventDefault(); // else the browser would open the file instead of the page
     drop.classList.toggle("over", name === "dragover");
   });
 }

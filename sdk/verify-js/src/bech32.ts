@@ -10,8 +10,8 @@ export interface Bech32 {
 }
 
 /**
- * Decodes bech32 of any length: an invoice is longer than BIP-173 allows.
- * Upper case is refused with mixed case, for every document has one spelling.
+ * Decodes bech32 of any length: an invoice is longer than BIP-173 allows. Upper
+ * and mixed case are refused, because every document has one spelling.
  */
 export function decodeBech32(text: string): Bech32 {
   const split = text.lastIndexOf("1");
@@ -48,7 +48,7 @@ function polymod(words: number[]): number {
   return sum;
 }
 
-/** Words to bytes; undefined if the padding is a whole word or not zero. */
+/** Converts words to bytes; undefined if the padding is a whole word or not zero. */
 export function wordsToBytes(words: number[]): Uint8Array | undefined {
   const spare = (words.length * 5) % 8;
   const bytes = padWords(words);
@@ -57,19 +57,19 @@ export function wordsToBytes(words: number[]): Uint8Array | undefined {
   return spare < 5 && last === 0 ? bytes.subarray(0, -1) : undefined;
 }
 
-/** Words to bytes, with zero bits after the last word up to a whole byte. */
+/** Converts words to bytes, with zero bits after the last word up to a whole byte. */
 export function padWords(words: number[]): Uint8Array {
   const bytes = new Uint8Array(Math.ceil((words.length * 5) / 8));
   words.forEach((word, i) => {
     const bit = i * 5;
-    const shifted = word << (11 - (bit & 7)); // within two bytes
+    const shifted = word << (11 - (bit & 7)); // fits in two bytes
     bytes[bit >> 3]! |= shifted >> 8;
     if ((bit & 7) > 3) bytes[(bit >> 3) + 1]! |= shifted & 0xff;
   });
   return bytes;
 }
 
-/** The x-only key in hex of an npub (NIP-19); undefined if it is none. */
+/** Returns the x-only key in hex of an npub (NIP-19); undefined if it is not one. */
 export function decodeNpub(text: string): string | undefined {
   try {
     const { prefix, words } = decodeBech32(text);

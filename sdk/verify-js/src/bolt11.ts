@@ -4,7 +4,10 @@ import { decodeBech32, padWords, wordsToBytes } from "./bech32.js";
 import { mintOfTerms, parseMint } from "./ecash.js";
 import { bytesToHex, fromUtf8, hexToBytes, utf8 } from "./hex.js";
 
-/** A mint's network is "cashu:" and where the mint is; "chain:mainnet" is that of transactions on the chain. */
+/**
+ * A mint's network is "cashu:" and the mint's address; "chain:mainnet" is that
+ * of on-chain transactions.
+ */
 export type Network = "mainnet" | "testnet" | "signet" | "regtest" | "simnet" | "play" | `cashu:${string}` | `chain:${string}`;
 
 /** The network part of an invoice's prefix. */
@@ -12,25 +15,25 @@ const currencies: Record<string, Network> = {
   bc: "mainnet", tb: "testnet", tbs: "signet", bcrt: "regtest", sb: "simnet", play: "play",
 };
 
-/** The names of networks, but for those of mints. */
+/** The names of networks, except those of mints. */
 export const networks: readonly string[] = Object.values(currencies);
 
-/** The mint whose network it is. */
+/** The mint of a network. */
 export function mintOf(network: string): string | undefined {
   return network.startsWith("cashu:") ? network.slice("cashu:".length) : undefined;
 }
 
-/** The network whose money moves in transactions on the chain of this one; undefined if it has none. */
+/** The network of on-chain transactions on this one's chain; undefined if it has none. */
 export function onChain(network: Network): Network | undefined {
   return ["mainnet", "testnet", "signet", "regtest", "simnet"].includes(network) ? `chain:${network}` : undefined;
 }
 
-/** The network whose chain it is. */
+/** The network whose chain a network uses. */
 export function chainOf(network: string): string | undefined {
   return network.startsWith("chain:") ? network.slice("chain:".length) : undefined;
 }
 
-/** Whether a network has such a name. */
+/** Whether a network has this name. */
 export function isNetwork(name: string): boolean {
   const chain = chainOf(name);
   if (chain !== undefined) return onChain(chain as Network) === name;
@@ -38,7 +41,7 @@ export function isNetwork(name: string): boolean {
   return mint === undefined ? networks.includes(name) : parseMint(mint);
 }
 
-/** What the receipt needs of a BOLT11 invoice. */
+/** The fields of a BOLT11 invoice that the receipt needs. */
 export interface Invoice {
   network: Network;
   /** undefined: the invoice leaves the amount open */
@@ -47,16 +50,19 @@ export interface Invoice {
   descriptionHash: string | undefined;
   /** the compressed key that signed it */
   payee: string;
-  /** It names one segwit address of its network's chain. */
+  /** The invoice names one segwit address of its network's chain. */
   namesAddress: boolean;
 }
 
-/** Picobitcoin a unit; one msat is 10 of them. */
+/** Picobitcoin per unit; one msat is 10 of them. */
 const units: Record<string, bigint> = { "": 1_000_000_000_000n, m: 1_000_000_000n, u: 1_000_000n, n: 1_000n, p: 1n };
 const signatureWords = 104;
 const timestampWords = 7;
 
-/** Reads an invoice, all lower or all upper case, and checks what BOLT 11 has a reader check. */
+/**
+ * Decodes an invoice, all lower or all upper case, with the checks that BOLT 11
+ * requires of a reader.
+ */
 export function decodeInvoice(text: string): Invoice {
   const { prefix, words } = decodeBech32(text === text.toUpperCase() ? text.toLowerCase() : text);
   const [, currency = "", amount = "", unit = ""] = /^ln(bcrt|bc|tbs|tb|sb|play|cashu)(?:([0-9]+)([munp]?))?$/.exec(prefix) ?? [];
@@ -96,7 +102,10 @@ interface Fields {
 /** The types of tagged fields (BOLT 11). */
 const field = { p: 1, r: 3, nine: 5, x: 6, f: 9, d: 13, s: 16, n: 19, h: 23, c: 24, m: 27 };
 
-/** The feature bits that an invoice may demand: onion, payment secret, multi-part, metadata. */
+/**
+ * The required feature bits that are supported: onion, payment secret, multi-
+ * part, metadata.
+ */
 const features = [8, 14, 16, 48];
 
 function readFields(words: number[]): Fields {
@@ -108,7 +117,7 @@ function readFields(words: number[]): Fields {
     if (words.length < Math.max(3, end)) throw new Error("bolt11: cut field");
     const repeats = type === field.r || type === field.f;
     const value = seen.has(type) && !repeats ? undefined : readField(type, words.slice(3, end));
-    if (value) seen.set(type, value); // of a repeated field the first counts
+    if (value) seen.set(type, value); // the first of a repeated field counts
     if (value && type === field.f) fallbacks.push(value[0] ?? 0);
     words = words.slice(end);
   }
@@ -123,7 +132,10 @@ function readFields(words: number[]): Fields {
   return fields;
 }
 
-/** The bytes of a field; undefined if it is to be skipped. What a reader must refuse throws. */
+/**
+ * Returns the bytes of a field; undefined if it is to be skipped. Throws if it
+ * must be refused.
+ */
 function readField(type: number, words: number[]): Uint8Array | undefined {
   switch (type) {
     case field.p:
@@ -158,7 +170,7 @@ function bytesOf(words: number[]): Uint8Array {
 }
 
 function keyOf(bytes: Uint8Array): Uint8Array {
-  secp256k1.Point.fromBytes(bytes); // throws unless it is a key
+  secp256k1.Point.fromBytes(bytes); // throws if it is not a key
   return bytes;
 }
 
@@ -168,7 +180,7 @@ function numberOf(words: number[], max: bigint): Uint8Array {
   return Uint8Array.from(words);
 }
 
-/** An odd bit may be ignored by who does not know it, an even one not. */
+/** Unknown odd bits may be ignored, unknown even ones not. */
 function checkFeatures(words: number[]): Uint8Array {
   if (words[0] === 0) throw new Error("bolt11: features with leading zeros");
   for (let bit = 0; bit < words.length * 5; bit += 2) {
@@ -197,9 +209,9 @@ function checkRoute(bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * The key that signed the prefix and the words, filled up to whole bytes. A key
- * that the invoice names must have signed, with a low S; without one it is
- * recovered, from either S.
+ * Returns the key that signed the prefix and the words, padded to whole bytes.
+ * A key that the invoice names must have signed, with a low S; otherwise the
+ * key is recovered, from a low or high S.
  */
 function signer(prefix: string, data: number[], signature: number[], named: string | undefined): string {
   const sig = bytesOf(signature);

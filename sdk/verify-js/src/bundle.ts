@@ -1,7 +1,7 @@
 /** A bundle: its files by name, as in the table of docs/protocol/receipt.md. */
 export type Bundle = ReadonlyMap<string, Uint8Array>;
 
-/** The bundle cannot be read, or is none (exit status 2). */
+/** The bundle cannot be read, or is not a bundle (exit status 2). */
 export class UnusableError extends Error {}
 
 const MiB = 1 << 20;
@@ -28,18 +28,24 @@ const limits: ReadonlyMap<string, number> = new Map([
   ["PREVIOUS_RECEIPT.json", documentLimit],
 ]);
 
-/** The most bytes that a file of that name may have; undefined if a bundle has none of the name. */
+/** The maximum size of a file with this name; undefined if a bundle has no such file. */
 export function limitOf(name: string): number | undefined {
   return artifactName.test(name) ? workLimit : limits.get(name);
 }
 
-/** Collects files within the limits of a bundle; each is checked before it is read where its size is known. */
+/**
+ * Collects files within the limits of a bundle; a file of known size is checked
+ * before it is read.
+ */
 export class Collector {
   private readonly files = new Map<string, Uint8Array>();
   private total = 0;
   private artifacts = 0;
 
-  /** Whether a file of that name and size may be added; throws an UnusableError if not. */
+  /**
+   * Checks that a file of this name and size may be added; throws an
+   * UnusableError if not.
+   */
   admit(name: string, size: number): void {
     const limit = limitOf(name);
     if (limit === undefined) throw new UnusableError(`${JSON.stringify(name)} is no file of a bundle`);

@@ -16,20 +16,20 @@ export interface Claim {
   steps: Step[];
 }
 
-/** Thrown within a step that lacks what it needs: the claim is not provable. */
+/** Thrown in a step that lacks evidence: the claim is not provable. */
 export class Lacking extends Error {}
 
 /** Ends a claim whose last step failed. */
 class Ended extends Error {}
 
-/** The steps of one claim, in their order. */
+/** The steps of one claim, in order. */
 export class Steps {
   readonly list: Step[] = [];
 
   /**
-   * Runs one step and returns what it found. Lacking makes it not provable, and
-   * undefined is returned: the steps after it go on where they can. Any other
-   * error is a contradiction and ends the claim.
+   * Runs one step and returns its result. Missing evidence makes the claim not
+   * provable, and undefined is returned; later steps continue where they can.
+   * Any other error is a contradiction and ends the claim.
    */
   step<T>(number: string, check: string, find: () => T): T | undefined {
     try {
@@ -45,7 +45,7 @@ export class Steps {
     }
   }
 
-  /** A step that is nothing but a condition. */
+  /** A step that only checks a condition. */
   demand(number: string, check: string, ok: boolean, otherwise: string): void {
     this.step(number, check, () => require(ok, otherwise));
   }
@@ -55,7 +55,7 @@ export function require(ok: boolean, otherwise: string): void {
   if (!ok) throw new Error(otherwise);
 }
 
-/** Runs the steps of a claim; `prove` returns the reason that a proved claim has. */
+/** Runs the steps of a claim; `prove` returns the reason if the claim is proved. */
 export function grade(name: string, required: boolean, prove: (steps: Steps) => string): Claim {
   const steps = new Steps();
   let reason = "";

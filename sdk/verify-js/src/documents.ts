@@ -1,7 +1,7 @@
 /**
- * The documents of a bundle: strict readers that throw on any other shape.
- * Fields have their names in the documents, so that a check reads like its
- * line in docs/protocol/receipt.md.
+ * The documents of a bundle: strict decoders that throw on any other shape.
+ * Fields have the names of the documents, so that a check reads like its line
+ * in docs/protocol/receipt.md.
  */
 import { decodeNpub } from "./bech32.js";
 import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, isSchemaId, readFields, token } from "./fields.js";
@@ -37,7 +37,7 @@ export interface Acceptance {
   approval_rule_id: string | null;
 }
 
-/** Of an engagement fee, the fields about work are null in JSON and "" here. */
+/** For an engagement fee, the fields about work are null in JSON and "" here. */
 export interface Receipt {
   purpose: Purpose;
   receipt_id: string;
@@ -77,7 +77,7 @@ export interface Receipt {
   previous_receipt_hash: string | null;
 }
 
-/** What stands behind the result, as the request says. */
+/** How the result is verified, according to the request. */
 export interface Verification {
   adjudication: string;
   redundancy: number;
@@ -106,7 +106,7 @@ const proofTypes = ["lightning_preimage", "cashu_proof", "onchain_txid"];
 const rails = ["lightning", "cashu", "onchain", "taproot_assets"];
 const maxInputs = 4;
 const maxRedundancy = 16;
-/** The tiers that an adjudication may have. */
+/** The possible tiers of an adjudication. */
 const tiers: Readonly<Record<string, readonly string[]>> = {
   none: ["objective", "reputation_only"],
   majority_vote: ["redundancy_consensus"],
@@ -114,7 +114,7 @@ const tiers: Readonly<Record<string, readonly string[]>> = {
   judge_model: ["judge"],
 };
 const maxPolicyBytes = 1 << 20;
-const maxInvoice = 7089; // characters: what the largest QR code holds
+const maxInvoice = 7089; // characters: the capacity of the largest QR code
 
 export function parseQuote(text: string): Quote {
   const f = readFields(text);
@@ -256,7 +256,10 @@ function receiptId(r: Receipt): string {
   return `rcpt_${hashHex(Uint8Array.from([...utf8("lightwork/receipt/v1"), ...hashes])).slice(0, 32)}`;
 }
 
-/** A policy manifest: whoever holds it, holds it by its hash, so nothing of it is given back. */
+/**
+ * Checks a policy manifest. It returns nothing, because callers identify a
+ * manifest by its hash.
+ */
 export function checkPolicy(text: string): void {
   const f = readFields(text, maxPolicyBytes);
   f.version();

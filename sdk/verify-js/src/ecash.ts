@@ -6,14 +6,14 @@ const maxMint = 128;
 const maxLock = 7 * 24 * 3600;
 const maxRelays = 4;
 
-/** A mint's place: its URL without the scheme and without a slash at the end. */
+/** A mint's address: its URL without the scheme and trailing slash. */
 const mintForm = /^(?!\.)[a-z0-9.-]+(?::[0-9]{1,5})?(?:\/[A-Za-z0-9._~\-/]*[A-Za-z0-9._~-])?$/;
 
 export function parseMint(mint: string): boolean {
   return mint.length <= maxMint && mintForm.test(mint);
 }
 
-/** The mint that the metadata of an invoice with the prefix lncashu names. */
+/** The mint in the metadata of an invoice with the prefix lncashu. */
 export function mintOfTerms(metadata: Uint8Array): string {
   const text = fromUtf8(metadata);
   const terms = parseJson(text);

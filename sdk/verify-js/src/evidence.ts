@@ -8,7 +8,7 @@ import { digest, fromUtf8, isHex } from "./hex.js";
 import type { ObjectValue } from "./json.js";
 import { demandDomain, eventIsSigned, parseEvent, type Domain, type Event } from "./nostr.js";
 
-/** What the reader knows from elsewhere. Keys are npub or hex. */
+/** Facts that the user knows from elsewhere. Keys are npub or hex. */
 export interface Pins {
   provider?: string;
   buyer?: string;
@@ -17,7 +17,7 @@ export interface Pins {
   network?: string;
 }
 
-/** What the claims look at. */
+/** The input of the claims. */
 export interface Evidence {
   bundle: Bundle;
   pins: Pins;
@@ -33,7 +33,7 @@ export interface Evidence {
   untyped?: boolean;
 }
 
-/** Step 0: whatever stops here is unusable. */
+/** Step 0: a bundle that fails here is unusable. */
 export function openEvidence(bundle: Bundle, pins: Pins): Evidence {
   const data = bundle.get("RECEIPT.json");
   if (!data) throw new UnusableError("0.2: RECEIPT.json is not in the bundle");
@@ -48,7 +48,7 @@ export function openEvidence(bundle: Bundle, pins: Pins): Evidence {
   return { bundle, pins: readPins(pins), receipt, receiptText, invoice: tryInvoice(receipt.bolt11) };
 }
 
-/** 0.1: the pins are well-formed. Keys are hex afterwards. */
+/** 0.1: the pins are well-formed. Keys are converted to hex. */
 function readPins(pins: Pins): Pins {
   const read: Pins = {};
   for (const name of ["provider", "buyer"] as const) {
@@ -90,7 +90,10 @@ export function textOf(e: Evidence, name: string): string {
   return fromUtf8(data);
 }
 
-/** The steps "is in the bundle" and "its id, signature and domain are valid"; undefined if it is not there. */
+/**
+ * The steps "is in the bundle" and "its id, signature and domain are valid";
+ * undefined if the event is missing.
+ */
 export function eventSteps(steps: Steps, numbers: [string, string], e: Evidence, name: string, domain: Domain): Event | undefined {
   const event = steps.step(numbers[0], `${name} is in the bundle, in the form of an event`, () => parseEvent(textOf(e, name)));
   if (!event) return undefined;
@@ -101,7 +104,7 @@ export function eventSteps(steps: Steps, numbers: [string, string], e: Evidence,
   return event;
 }
 
-/** The quote that the receipt names; undefined if the bundle has none, or another. */
+/** The quote that the receipt names; undefined if the bundle has none, or another one. */
 export function namedQuote(e: Evidence): Quote | undefined {
   const data = e.bundle.get("QUOTE.json");
   if (!data || digest(data) !== e.receipt.quote_hash) return undefined;

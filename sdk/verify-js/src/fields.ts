@@ -1,4 +1,4 @@
-/** Strict reading of an object's fields, and the forms that text in our documents has. */
+/** Strict reading of an object's fields, and the text formats in our documents. */
 import { secp256k1 } from "@noble/curves/secp256k1.js";
 import { hexToBytes, isDigest, isHex, utf8 } from "./hex.js";
 import { parseCanonical, type ObjectValue, type Value } from "./json.js";
@@ -10,7 +10,7 @@ const assetId = /^[A-Z0-9_]+_[A-Z0-9_]*[A-Z0-9](?:\([\x21-\x27\x2a-\x7e]+\))?$/;
 const schemaId = /^oa(?:\.[a-z][a-z0-9_]{0,63}){1,4}\.v[1-9][0-9]{0,5}$/;
 export const token = /^[a-z0-9_]{1,64}$/;
 
-/** Quotes, acceptances, receipts and seals are no larger. */
+/** The maximum size of quotes, acceptances, receipts and seals. */
 const maxBytes = 64 << 10;
 
 export function isAssetId(text: string): boolean {
@@ -26,12 +26,12 @@ export function isLine(text: string): boolean {
   return text !== "" && utf8(text).length <= 256 && !/[\u0000-\u001f\u007f]/.test(text);
 }
 
-/** A hash that is all zero is none. */
+/** A hash; all zeros are refused. */
 export function isHash(text: string): boolean {
   return isHex(text, 32) && !/^0*$/.test(text);
 }
 
-/** An x-only key in hex, on the curve. */
+/** An x-only key in hex, which must be on the curve. */
 export function isKey(text: string): boolean {
   return isHex(text, 32) && isPoint(`02${text}`);
 }
@@ -51,7 +51,7 @@ export function readFields(text: string, most = maxBytes): Fields {
   return new Fields(parseCanonical(text));
 }
 
-/** Takes the fields of an object one by one; end refuses what is left. */
+/** Takes the fields of an object one by one; end refuses the remaining ones. */
 export class Fields {
   private readonly left: ObjectValue;
 
@@ -64,7 +64,7 @@ export class Fields {
     return this.left.has(name);
   }
 
-  /** The field is there and null; "" stands for it. */
+  /** The field must be present and null; the result is "". */
   none = (name: string): string => {
     if (this.take(name) !== null) throw new DocumentError(`${name} is not null`);
     return "";
@@ -113,12 +113,15 @@ export class Fields {
   time = (name: string) => Date.parse(this.text(name, isTime)) / 1000;
 }
 
-/** A compressed key of a node in hex, on the curve. */
+/** A compressed key of a node in hex, which must be on the curve. */
 export function isNode(text: string): boolean {
   return isHex(text, 33) && isPoint(text);
 }
 
-/** RFC 3339 in UTC with whole seconds. Date takes the 30th of February for the 2nd of March, and gives that back. */
+/**
+ * RFC 3339 in UTC with whole seconds. Date reads the 30th of February as the
+ * 2nd of March, so it is compared with the text.
+ */
 function isTime(text: string): boolean {
   const form = /^(?:19[7-9]|[2-9][0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$/;
   if (!form.test(text)) return false;

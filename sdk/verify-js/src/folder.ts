@@ -1,13 +1,13 @@
-/** Reading bundles in Node: a folder, a .tar file, or standard input. */
+/** Reads bundles in Node: a folder, a .tar file, or standard input. */
 import { lstatSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Collector, UnusableError, type Bundle } from "./bundle.js";
 import { readTar } from "./tar.js";
 
-/** The most that an archive of a bundle may have: the files, and headers around them. */
+/** The maximum size of a bundle's archive: the files and their headers. */
 const archiveLimit = (256 << 20) + (1 << 20);
 
-/** Opens what the command line names; "-" is a tar archive on standard input. */
+/** Opens a bundle named on the command line; "-" is a tar archive on standard input. */
 export function openBundle(path: string): Bundle {
   try {
     if (path === "-") return readTar(readStdin());

@@ -3,7 +3,10 @@ import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 
 const lowerHex = /^(?:[0-9a-f]{2})*$/;
 
-/** Whether text is lower-case hex of exactly `bytes` bytes: every document has one spelling. */
+/**
+ * Whether text is lower-case hex of exactly `bytes` bytes: every document has
+ * one spelling.
+ */
 export function isHex(text: string, bytes: number): boolean {
   return text.length === 2 * bytes && lowerHex.test(text);
 }
@@ -12,7 +15,7 @@ export function isDigest(text: string): boolean {
   return text.startsWith("sha256:") && isHex(text.slice(7), 32);
 }
 
-/** digest returns `sha256:<64 hex digits>`. */
+/** Returns `sha256:<64 hex digits>`. */
 export function digest(data: Uint8Array | string): string {
   return `sha256:${hashHex(data)}`;
 }
@@ -27,7 +30,7 @@ export function utf8(text: string): Uint8Array {
   return encoder.encode(text);
 }
 
-/** Decodes UTF-8; throws a TypeError on an invalid sequence. A byte order mark stays. */
+/** Decodes UTF-8; throws a TypeError on an invalid sequence. Keeps a byte order mark. */
 export function fromUtf8(data: Uint8Array): string {
   return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
 }

@@ -1,4 +1,7 @@
-/** Inputs of a request that are other events: the texts of INPUTS.jsonl take their places. */
+/**
+ * Inputs of a request that are other events: they are replaced by the texts of
+ * INPUTS.jsonl.
+ */
 import { Lacking, require } from "./claim.js";
 import { namedQuote, type Evidence } from "./evidence.js";
 import { fromUtf8, isHex } from "./hex.js";
@@ -13,7 +16,7 @@ function isReference(tag: string[]): boolean {
   return tag.length >= 3 && tag[0] === "i" && (tag[2] === "job" || tag[2] === "event");
 }
 
-/** The request as it is read: with text where it names events. Throws if it cannot be. */
+/** Returns the request with text in place of event ids. Throws if that is impossible. */
 export function inlined(e: Evidence, event: Event): Event {
   if (tagsNamed(event, "encrypted").length > 0) return event;
   const references = event.tags.filter(isReference);
@@ -38,7 +41,10 @@ export function inlined(e: Evidence, event: Event): Event {
   return { ...event, tags };
 }
 
-/** The quote, which the receipt names, says which events were run: a request can mean several. */
+/**
+ * The quote named by the receipt says which events were used: a request can
+ * refer to several.
+ */
 function checkQuoted(e: Evidence, ids: string[]): void {
   const quote = namedQuote(e);
   if (quote) return require(quote.inputs.join() === ids.join(), "the quote names other inputs");

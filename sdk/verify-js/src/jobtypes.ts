@@ -1,6 +1,6 @@
 /**
- * What the job types ask of requests and results beyond their JSON Schemas.
- * Every check gets a value that is valid under the schema.
+ * The requirements of job types on requests and results beyond their JSON
+ * Schemas. Every check gets a value that is valid under the schema.
  */
 import { utf8 } from "./hex.js";
 import { parseJson, type ObjectValue, type Value } from "./json.js";
@@ -9,17 +9,18 @@ import { sandboxRun } from "./sandbox_run.js";
 import { SchemaError, validate, withDefaults, type JobSchemas } from "./schema.js";
 import { jobSchemas } from "./schemas.gen.js";
 
-/** A job type. A document that breaks a rule throws a SchemaError. */
+/** A job type. Its checks throw a SchemaError. */
 export interface JobType {
   id: string;
-  /** Reads a request and fills in its defaults. */
+  /** Decodes a request and fills in its defaults. */
   parseRequest(text: string): ObjectValue;
   parseResult(text: string): ObjectValue;
-  /** What can only be checked with the request: whether the result answers it. */
+  /** The checks that need the request: whether the result answers it. */
   checkAnswer(request: ObjectValue, result: ObjectValue): void;
   /**
-   * What honest providers' results have in common, as the request says what counts; without the request all that it
-   * could be. It is empty if the type has nothing of the kind.
+   * The agreements that honest providers' results have in common, for the
+   * request's rules; without the request, all possible ones. Empty if the type
+   * has none.
    */
   agreements(result: ObjectValue, request?: ObjectValue): Value[];
 }
@@ -30,7 +31,7 @@ const maxResultBytes = 4 << 20;
 /** Other names of job types. */
 const aliases: ReadonlyMap<string, string> = new Map([["oa.embeddings.v1", "oa.embedding.v1"]]);
 
-/** The job type of that schema id; undefined if this verifier does not know it. */
+/** Returns the job type of a schema id; undefined if it is unknown. */
 export function jobType(name: string): JobType | undefined {
   const id = aliases.get(name) ?? name;
   const schemas = jobSchemas.get(id);
@@ -68,7 +69,10 @@ function read(text: string, limit: number): Value {
   return parseJson(text);
 }
 
-/** The typed request has no empty env, no empty metadata and no compare_stdout that is false: they say the same as none. */
+/**
+ * The typed request leaves out an empty env, empty metadata and a
+ * compare_stdout of false, which mean the same as absent ones.
+ */
 function withoutEmpty(request: ObjectValue): ObjectValue {
   if (isEmpty(request.get("env"))) request.delete("env");
   const verification = request.get("verification");
@@ -143,7 +147,7 @@ const embedding: Rules = {
     new Map<string, Value>(["model_id", "dimensions", "embeddings"].map((name) => [name, result.get(name) ?? null])),
 };
 
-/** Any words answer a prompt. */
+/** Any text answers a prompt. */
 const textGeneration: Rules = { request() {}, result() {}, answer() {}, agreement: () => undefined };
 
 const rulesOf: Record<string, Rules> = {

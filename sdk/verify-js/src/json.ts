@@ -1,24 +1,24 @@
 /**
- * A strict JSON decoder and RFC 8785. `JSON.parse` takes the last of two equal
- * keys, rounds large integers, and makes `__proto__` special; a signed document
- * must not mean two things to two readers.
+ * A strict JSON decoder and RFC 8785. `JSON.parse` accepts duplicate keys,
+ * rounds large integers, and treats `__proto__` specially; but a signed
+ * document must mean the same to every reader.
  */
 
 /** A decoded JSON value. Objects are Maps, in the order of the text. */
 export type Value = null | boolean | number | string | Value[] | ObjectValue;
 export type ObjectValue = Map<string, Value>;
 
-/** What the text breaks, and at which UTF-16 index. */
+/** Describes the fault in a text, with its UTF-16 index. */
 export class JsonError extends Error {
   constructor(reason: string, at: number) {
     super(`${reason} at ${at}`);
   }
 }
 
-/** Arrays and objects nest no deeper. */
+/** The maximum nesting of arrays and objects. */
 const maxDepth = 128;
 
-/** Characters of a number: the exact value of any double has fewer. */
+/** The maximum length of a number: the exact value of any double is shorter. */
 const maxNumber = 1100;
 
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
@@ -124,7 +124,8 @@ class Decoder {
     if (token === "" || token.length > maxNumber) throw this.error("a value was expected");
     const n = Number(token);
     if (!Number.isFinite(n)) throw this.error("number out of range");
-    // From 1e21 on the canonical form is that of a float; below it is an integer's.
+    // From 1e21 on the canonical form is that of a float, below it that of an
+    // integer.
     const integer = /^-?[0-9]+$/.test(token) || Math.abs(n) < 1e21;
     if (integer && Math.abs(n) > Number.MAX_SAFE_INTEGER) throw this.error("integer beyond 2^53-1");
     return n;
@@ -159,16 +160,16 @@ class Decoder {
   }
 }
 
-/** RFC 8785. ECMAScript's own number and string forms are the ones it asks for. */
+/** RFC 8785. Its forms of numbers and strings are those of ECMAScript. */
 export function canonical(value: Value): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (!(value instanceof Map)) return JSON.stringify(value); // -0 is 0
-  // The default order of sort is that of UTF-16 code units, as RFC 8785 wants.
+  // The default order of sort is that of UTF-16 code units, as RFC 8785 requires.
   const members = [...value.keys()].sort().map((key) => `${JSON.stringify(key)}:${canonical(value.get(key) ?? null)}`);
   return `{${members.join(",")}}`;
 }
 
-/** Decodes a document that must be its own canonical form. */
+/** Decodes a document that must be in canonical form. */
 export function parseCanonical(text: string): Value {
   const value = parseJson(text);
   if (canonical(value) !== text) throw new JsonError("not in canonical form (RFC 8785)", 0);

@@ -2,7 +2,10 @@ import { schnorr } from "@noble/curves/secp256k1.js";
 import { hashHex, hexToBytes, isHex } from "./hex.js";
 import { parseJson, type Value } from "./json.js";
 
-/** A Nostr event (NIP-01) whose fields have the right types; id and sig may still be false. */
+/**
+ * A Nostr event (NIP-01) whose fields have the right types; id and signature
+ * are unchecked.
+ */
 export interface Event {
   id: string;
   pubkey: string;
@@ -18,7 +21,7 @@ const maxItems = 1000;
 
 const order = ["id", "pubkey", "created_at", "kind", "tags", "content", "sig"];
 
-/** Reads an event in the one form that a bundle allows; throws on any other. */
+/** Decodes an event in the only form that a bundle allows; throws on any other. */
 export function parseEvent(text: string): Event {
   const value = parseJson(text);
   if (!(value instanceof Map) || [...value.keys()].join() !== order.join()) throw new Error("not the fields of an event");
@@ -35,20 +38,29 @@ export function parseEvent(text: string): Event {
   return event;
 }
 
-/** The form in a bundle: this order of fields, no white space, all control characters escaped. */
+/**
+ * The form in a bundle: this order of fields, no white space, all control
+ * characters escaped.
+ */
 export function encodeEvent(e: Event): string {
   const tags = encodeTags(e.tags, escaped);
   return `{"id":"${e.id}","pubkey":"${e.pubkey}","created_at":${e.created_at},"kind":${e.kind},"tags":${tags},` +
     `"content":${escaped(e.content)},"sig":"${e.sig}"}`;
 }
 
-/** The NIP-01 id; with `escapeControls` that of clients that escape every control character. */
+/**
+ * Computes the NIP-01 id; with `escapeControls`, as clients do that escape
+ * every control character.
+ */
 export function eventId(e: Event, escapeControls = false): string {
   const quote = escapeControls ? escaped : bare;
   return hashHex(`[0,"${e.pubkey}",${e.created_at},${e.kind},${encodeTags(e.tags, quote)},${quote(e.content)}]`);
 }
 
-/** Whether id is that of the fields, in either spelling, and sig a BIP-340 signature of it. */
+/**
+ * Whether the id is that of the fields, in either spelling, and sig a BIP-340
+ * signature of it.
+ */
 export function eventIsSigned(e: Event): boolean {
   if (e.id !== eventId(e) && e.id !== eventId(e, true)) return false;
   try {
@@ -58,17 +70,17 @@ export function eventIsSigned(e: Event): boolean {
   }
 }
 
-/** The documents that events of a bundle are, as their tag "domain" says. */
+/** The kinds of documents in a bundle's events, by the tag "domain". */
 export type Domain = "request" | "acceptance" | "result" | "receipt" | "quote";
 
-/** The tag that says what an event is. */
+/** The name of the tag with the domain. */
 export function domainTag(domain: Domain): string[] {
   return ["domain", `lightwork/${domain}/v1`];
 }
 
 /**
- * Throws unless the tags name this domain, once and no other. Requests and results
- * of programs that know no domains are `allowed` to name none.
+ * Throws unless the tags name this domain, exactly once. Requests and results
+ * of programs without domains are `allowed` to name none.
  */
 export function demandDomain(e: Event, domain: Domain, allowed = false): void {
   const found = tagsNamed(e, "domain");
@@ -80,12 +92,15 @@ export function demandDomain(e: Event, domain: Domain, allowed = false): void {
   if (JSON.stringify(found[0]) !== wanted) throw new Error(`its tag domain is not ${wanted}`);
 }
 
-/** The tags of that name. */
+/** Returns the tags with this name. */
 export function tagsNamed(e: Event, name: string): string[][] {
   return e.tags.filter((tag) => tag[0] === name);
 }
 
-/** The value of the only tag of that name; undefined if there is none or more than one. */
+/**
+ * Returns the value of the only tag with this name; undefined if there are none
+ * or several.
+ */
 export function onlyTag(e: Event, name: string): string | undefined {
   const found = tagsNamed(e, name);
   return found.length === 1 ? found[0]?.[1] : undefined;
@@ -95,12 +110,18 @@ function encodeTags(tags: string[][], quote: (s: string) => string): string {
   return `[${tags.map((tag) => `[${tag.map(quote).join(",")}]`).join(",")}]`;
 }
 
-/** JSON.stringify escapes just what NIP-01 names and, as \u00xx, the other control characters. */
+/**
+ * JSON.stringify escapes the characters of NIP-01 and, as \u00xx, the other
+ * control characters.
+ */
 function escaped(text: string): string {
   return JSON.stringify(text);
 }
 
-/** NIP-01: only these seven are escaped, other control characters go bare. */
+/**
+ * In NIP-01 only these seven are escaped; other control characters are written
+ * as they are.
+ */
 const nip01: Record<string, string> = {
   '"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f",
 };

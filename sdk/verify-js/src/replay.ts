@@ -1,7 +1,7 @@
 import { digest, isDigest, utf8 } from "./hex.js";
 import { canonical, parseJson, type ObjectValue, type Value } from "./json.js";
 
-/** REPLAY.jsonl, version 1, after all its own rules are checked. */
+/** REPLAY.jsonl, version 1, with all its own rules checked. */
 export interface Replay {
   redacted: boolean;
   trajectoryHash: string;
@@ -19,7 +19,7 @@ export interface Replay {
   status: string;
 }
 
-/** The record breaks a rule. */
+/** The record violates a rule. */
 export class ReplayError extends Error {}
 
 const redactedProducer = "redacted@1";
@@ -130,13 +130,16 @@ function checkLine(line: ObjectValue): void {
   }
 }
 
-/** params_hash and payload_hash are those of what is there; a redacted line has only the hash. */
+/**
+ * params_hash and payload_hash must match the values; a redacted line has only
+ * the hash.
+ */
 function checkHashed(line: ObjectValue, field: string): void {
   const value = line.get(field);
   if (value !== undefined && digest(canonical(value)) !== line.get(`${field}_hash`)) throw new ReplayError(`${field}_hash is false`);
 }
 
-/** Header, start, anything, end, each once; one plan at most, before the first call. */
+/** Header, start, any events, end, each once; at most one plan, before the first call. */
 function checkFrame(header: ObjectValue, lines: ObjectValue[]): void {
   const names = lines.map((line) => line.get("event"));
   const at = (event: string) => names.flatMap((n, i) => (n === event ? [i] : [])).join();
@@ -148,7 +151,7 @@ function checkFrame(header: ObjectValue, lines: ObjectValue[]): void {
   if (plan !== names.lastIndexOf("PlanStart") || (firstCall >= 0 && plan > firstCall)) throw new ReplayError("a second plan, or one after a call");
 }
 
-/** Every call has an id of its own and one later result; returns the number of calls. */
+/** Every call has a unique id and one later result; returns the number of calls. */
 function checkCalls(lines: ObjectValue[]): number {
   const waiting = new Set<string>();
   const seen = new Set<string>();
@@ -167,7 +170,7 @@ function checkCalls(lines: ObjectValue[]): number {
   return seen.size;
 }
 
-/** A step completes once, and not more do than were planned before. */
+/** A step completes once, and no more complete than were planned before. */
 function checkSteps(lines: ObjectValue[]): void {
   const done = new Set<Value>();
   let planned = Infinity;
@@ -181,7 +184,7 @@ function checkSteps(lines: ObjectValue[]): void {
   }
 }
 
-/** RuntimeEvents are of this session, and their numbers grow. */
+/** RuntimeEvents belong to this session, and their numbers increase. */
 function checkRuntime(lines: ObjectValue[]): void {
   let last = -1;
   for (const line of lines) {
@@ -192,7 +195,10 @@ function checkRuntime(lines: ObjectValue[]): void {
   }
 }
 
-/** Either all params and payloads are there, or none, and then the file has the one form that its hash fixes. */
+/**
+ * Either all params and payloads are present, or none, and then the file has
+ * the only form that its hash fixes.
+ */
 function isRedacted(header: ObjectValue, lines: ObjectValue[], text: string): boolean {
   const stripped = lines.some((line) => {
     const event = line.get("event");

@@ -1,17 +1,23 @@
-/** What job types share: the form of their rules, and access to values that are valid under a schema. */
+/**
+ * Shared by the job types: the form of their rules, and access to values that
+ * are valid under a schema.
+ */
 import type { ObjectValue, Value } from "./json.js";
 import { SchemaError } from "./schema.js";
 
-/** What a job type asks beyond its JSON Schemas; a value that breaks a rule throws a SchemaError. */
+/**
+ * The requirements of a job type beyond its JSON Schemas; a violation throws a
+ * SchemaError.
+ */
 export interface Rules {
   request(request: ObjectValue): void;
   result(result: ObjectValue): void;
   answer(request: ObjectValue, result: ObjectValue): void;
-  /** With stdout, what commands printed to standard output counts as well. */
+  /** With stdout, the standard output of commands counts too. */
   agreement(result: ObjectValue, stdout: boolean): Value | undefined;
 }
 
-// Typed access; the schema has said that the types are right.
+// Typed access; the schema guarantees the types.
 export function object(of: ObjectValue, name: string): ObjectValue {
   const value = of.get(name);
   return value instanceof Map ? value : new Map();

@@ -9,7 +9,10 @@ const maxCommandBytes = 8 << 10;
 const maxEnvBytes = 32 << 10;
 const maxPreviewBytes = 16 << 10;
 
-/** A NUL ends a string for the operating system: something else would run than was signed. */
+/**
+ * A NUL ends a string for the operating system, so another command than the
+ * signed one would run.
+ */
 function bounded(value: string, limit: number, path: string): void {
   demand(utf8(value).length <= limit, path, `has more than ${limit} bytes`);
   demand(!value.includes("\0"), path, "contains a NUL");
@@ -104,7 +107,7 @@ function checkSource(source: string, gitRef: string): void {
   demand(archive !== undefined && archive.startsWith("\x1f\x8b"), "repo.source", "is no gzip archive in base64");
 }
 
-/** Strict base64: padded, no white space, no stray bits. */
+/** Strict base64: padded, without white space and stray bits. */
 function decodeBase64(encoded: string): string | undefined {
   if (!/^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(encoded)) return undefined;
   const bytes = atob(encoded);

@@ -20,7 +20,7 @@ export interface Schema {
   maximum?: number;
   exclusiveMinimum?: number;
   default?: unknown;
-  /** These are for other validators: the rules of the job type say the same. */
+  /** For other validators only: the rules of the job type check the same. */
   allOf?: Schema[];
   if?: Schema;
   then?: Schema;
@@ -33,7 +33,7 @@ export interface JobSchemas {
   output: Schema;
 }
 
-/** A value that breaks its schema; the message begins with the path. */
+/** A value that violates its schema; the message begins with the path. */
 export class SchemaError extends Error {
   constructor(path: string, reason: string) {
     super(`${path || "the document"} ${reason}`);
@@ -106,7 +106,7 @@ function member(path: string, name: string): string {
   return path ? `${path}.${name}` : name;
 }
 
-/** A copy in which absent members have their defaults, and those theirs. */
+/** Returns a copy in which absent members have their defaults, recursively. */
 export function withDefaults(schema: Schema, value: Value): Value {
   if (Array.isArray(value)) {
     const { items } = schema;
@@ -115,7 +115,7 @@ export function withDefaults(schema: Schema, value: Value): Value {
   if (!(value instanceof Map)) return value;
   const filled: ObjectValue = new Map(value);
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
-    const given = filled.has(name) ? filled.get(name) : fromPlain(property.default); // null is given
+    const given = filled.has(name) ? filled.get(name) : fromPlain(property.default); // null counts as present
     if (given !== undefined) filled.set(name, withDefaults(property, given));
   }
   return filled;

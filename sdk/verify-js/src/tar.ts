@@ -11,8 +11,8 @@ interface Entry {
 }
 
 /**
- * Reads a bundle from a tar archive, as tar(1) makes it: the files at the top,
- * or all in one folder. Links and devices are refused.
+ * Reads a bundle from a tar archive as made by tar(1): the files at the top, or
+ * all in one folder. Links and devices are refused.
  */
 export function readTar(archive: Uint8Array): Bundle {
   const files = new Collector();
@@ -28,7 +28,7 @@ export function readTar(archive: Uint8Array): Bundle {
   return files.bundle();
 }
 
-/** The folder and the file of "folder/artifacts/x" are "folder" and "artifacts/x". */
+/** Splits "folder/artifacts/x" into "folder" and "artifacts/x". */
 function split(name: string): [folder: string, file: string] {
   const parts = name.split("/").filter((part) => part !== "" && part !== ".");
   const file = parts.splice(parts.at(-2) === "artifacts" ? -2 : -1).join("/");
@@ -53,15 +53,15 @@ function* entries(archive: Uint8Array): Generator<Entry> {
       longName = (type === "L" ? text(data, 0, size) : paxPath(data)) ?? longName;
       continue;
     }
-    if (type === "g") continue; // of the whole archive: a comment
+    if (type === "g") continue; // a comment on the whole archive
     yield { name: longName ?? entryName(header), type, data };
     longName = undefined;
   }
-  // Another program could take it for more of the archive.
+  // Another program could read the rest as part of the archive.
   if (archive.subarray(at).some((byte) => byte !== 0)) throw new UnusableError("tar: data behind the end of the archive");
 }
 
-/** The path of a PAX header: records of the form "LENGTH path=VALUE\n". */
+/** The path in a PAX header: records of the form "LENGTH path=VALUE\n". */
 function paxPath(data: Uint8Array): string | undefined {
   let path: string | undefined;
   for (let at = 0; at < data.length; ) {

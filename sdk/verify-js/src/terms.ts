@@ -1,4 +1,7 @@
-/** What a request's tags say besides its job. Each term is there at most once, and a number has one spelling. */
+/**
+ * The terms in a request's tags. Each may occur at most once, and a number has
+ * one spelling.
+ */
 import { require } from "./claim.js";
 import { isHex } from "./hex.js";
 import { demandDomain, tagsNamed, type Event } from "./nostr.js";
@@ -11,7 +14,7 @@ export interface Terms {
 
 const terms = ["payment_mode", "delivery", "agreement", "refund"];
 
-/** Throws, with the name of the tag, if a reader could take the tags in two ways. */
+/** Throws, with the name of the tag, if the tags are ambiguous. */
 export function readTerms(event: Event): Terms {
   demandDomain(event, "request", true);
   for (const [, key = ""] of tagsNamed(event, "p")) require(isHex(key, 32), "a tag p is no key of 64 lower-case hex digits");

@@ -7,7 +7,7 @@ const meanings: Record<Report["exit_code"], string> = {
   3: "a required claim is not provable",
 };
 
-/** The report in words; with `explain`, every step. */
+/** The report as text; with `explain`, with every step. */
 export function formatReport(report: Report, explain: boolean): string {
   const lines = [
     `receipt   ${report.receipt_id}`,
@@ -34,17 +34,20 @@ function column(state: State): string {
   return state.padEnd("not provable".length);
 }
 
-/** What steers a terminal, or turns the text around it. */
+/** Characters that control a terminal or change the direction of text. */
 const steering = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** The report as indented JSON: JSON lets strings hold characters as they are that steer a terminal, so they are escaped. */
+/**
+ * The report as indented JSON. Characters that control a terminal, which JSON
+ * allows in strings, are escaped.
+ */
 export function formatJson(report: Report): string {
   const escaped = (c: string) => Array.from({ length: c.length }, (_, i) => `\\u${c.charCodeAt(i).toString(16).padStart(4, "0")}`).join("");
   const text = JSON.stringify(report, null, 2).replace(steering, (c) => (c === "\n" ? c : escaped(c)));
   return `${text}\n`;
 }
 
-/** Reasons quote the bundle, which a stranger wrote: nothing in it may steer a terminal. */
+/** Reasons quote the bundle, which is untrusted: nothing in it may control a terminal. */
 export function printable(line: string): string {
   return line.replace(steering, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }

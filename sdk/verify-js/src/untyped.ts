@@ -1,4 +1,7 @@
-/** Requests that name no schema: the inputs are the prompt of a text generation, as NIP-90 has it. */
+/**
+ * Requests without a schema: as in NIP-90, the inputs are the prompt of a text
+ * generation.
+ */
 import { require } from "./claim.js";
 import type { Receipt } from "./documents.js";
 import type { Evidence } from "./evidence.js";
@@ -7,11 +10,11 @@ import { tagsNamed, type Event } from "./nostr.js";
 
 const textGeneration = "oa.text_generation.v1";
 const schemaParams = ["schema", "schema_id", "job_type"];
-/** Types of an input that is in the tag itself; one without a type counts as "". */
+/** Types of an input that is in the tag itself; a missing type counts as "". */
 export const inputTypes = ["", "text", "prompt"];
 const maxInputs = 16;
 
-/** How sampling parameters are written. */
+/** The formats of sampling parameters. */
 const numbers: Record<string, RegExp> = {
   max_tokens: /^(?:0|-?[1-9][0-9]{0,15})$/,
   seed: /^(?:0|-?[1-9][0-9]{0,15})$/,
@@ -19,7 +22,7 @@ const numbers: Record<string, RegExp> = {
   top_p: /^[0-9](?:\.[0-9]{1,9})?$/,
 };
 
-/** Whether the receipt is of a text generation that was asked for without a schema. */
+/** Whether the receipt is for a text generation that was requested without a schema. */
 export function isUntyped(receipt: Receipt, event: Event): boolean {
   if (receipt.schema_id !== textGeneration || tagsNamed(event, "encrypted").length > 0) return false;
   try {
@@ -30,7 +33,7 @@ export function isUntyped(receipt: Receipt, event: Event): boolean {
   }
 }
 
-/** The request document that the inputs and params say. */
+/** The request document derived from the inputs and params. */
 export function readUntyped(event: Event): { schema: string; input: string } {
   const fields = new Map<string, string>();
   for (const [, name = "", value] of tagsNamed(event, "param")) {
@@ -50,7 +53,10 @@ export function readUntyped(event: Event): { schema: string; input: string } {
   return { schema: textGeneration, input: `{${[...fields].map(([name, value]) => `"${name}":${value}`).join(",")}}` };
 }
 
-/** The words of RESULT.json, which are all that an untyped request's result event has; undefined for any other. */
+/**
+ * The text in RESULT.json, which is the whole content of an untyped request's
+ * result event; undefined for other results.
+ */
 export function wordsOf(e: Evidence, document: string): string | undefined {
   if (!e.untyped) return undefined;
   try {

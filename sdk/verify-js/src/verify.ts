@@ -8,7 +8,7 @@ import { proveAmount, proveCommitment, provePayee, provePreimage } from "./verif
 import { proveAccepted, proveChain, proveJob, provePolicy, proveSignature } from "./verify_record.js";
 import { proveResult, proveTrajectory } from "./verify_work.js";
 
-/** What is shown and what is not; in JSON, the report of lightwork-verify. */
+/** The result of a verification; its JSON is the report of lightwork-verify. */
 export interface Report {
   exit_code: 0 | 1 | 3;
   receipt_id: string;
@@ -51,16 +51,19 @@ const claims: [string, (e: Evidence, s: Steps) => string][] = [
   ["chain", proveChain],
 ];
 
-/** The names of all claims, in their order. */
+/** The names of all claims, in order. */
 export const claimNames: readonly string[] = claims.map(([name]) => name);
 
-/** Verifies a bundle by the steps of docs/protocol/receipt.md; throws an UnusableError where step 0 stops. */
+/**
+ * Verifies a bundle by the steps of docs/protocol/receipt.md; throws an
+ * UnusableError if step 0 fails.
+ */
 export function verify(bundle: Bundle, options: VerifyOptions = {}): Report {
   for (const name of options.require ?? []) {
     if (!claimNames.includes(name)) throw new UnusableError(`0.1: there is no claim ${JSON.stringify(name)}`);
   }
   const evidence = openEvidence(bundle, options.pins ?? {});
-  // Of an engagement fee there is no work to prove.
+  // An engagement fee has no work to prove.
   const always = claimNames.slice(0, alwaysRequired).filter((name) => evidence.receipt.purpose === "result" || !aboutWork.includes(name));
   const required = new Set([...always, ...(options.require ?? [])]);
   const graded: Claim[] = [];

@@ -1,4 +1,7 @@
-/** Claims on the money: the proof, the sum, the quote behind the invoice, and the payee. */
+/**
+ * Claims about the money: the proof, the amount, the quote behind the invoice,
+ * and the payee.
+ */
 import { chainOf, mintOf, onChain, type Invoice, type Network } from "./bolt11.js";
 import { Lacking, require, type Steps } from "./claim.js";
 import { parseQuote, type Quote, type Receipt } from "./documents.js";
@@ -22,7 +25,7 @@ export function provePreimage(e: Evidence, s: Steps): string {
 
 const proofs = { lightning: "lightning_preimage", cashu: "cashu_proof", onchain: "onchain_txid" };
 
-/** What paid on the chain: a receipt can say where to look, and no more. */
+/** An on-chain payment: the receipt can only say where to look. */
 function proveOutputs(e: Evidence, s: Steps): string {
   const { payment_proof: proof, payment_hash, mode } = e.receipt;
   s.demand("5.2", "it names outputs of transactions", areOutpoints(proof.value), "it does not");
@@ -38,7 +41,7 @@ function proveOutputs(e: Evidence, s: Steps): string {
 const maxOutpoints = 16;
 const maxIndex = 0xffff_ffff;
 
-/** "txid:index" of each output, in their order as text, separated by commas. */
+/** "txid:index" of each output, sorted as text and separated by commas. */
 function areOutpoints(value: string): boolean {
   const list = value.split(",");
   return list.length <= maxOutpoints && list.every((o, i) => {
@@ -47,12 +50,15 @@ function areOutpoints(value: string): boolean {
   });
 }
 
-/** Where the money moved: on the chain where the receipt says so and the invoice names an address. */
+/**
+ * The rail of the payment: on-chain if the receipt says so and the invoice
+ * names an address.
+ */
 function networkOf(invoice: Invoice, receipt: Receipt): Network {
   return (receipt.rail === "onchain" && invoice.namesAddress && onChain(invoice.network)) || invoice.network;
 }
 
-/** Lightning's where the invoice does not decode. */
+/** Lightning if the invoice does not decode. */
 function railOf(e: Evidence): keyof typeof proofs {
   if (e.invoice instanceof Error) return "lightning";
   const network = networkOf(e.invoice, e.receipt);
@@ -111,7 +117,10 @@ export function proveCommitment(e: Evidence, s: Steps): string {
 
 const noHashNote = "weaker, as the quote names no payment hash: that the provider asked for it by no other invoice is not shown";
 
-/** A result's event names the quote; of a fee, without this event only the receipt says that the invoice was the provider's. */
+/**
+ * A result event names the quote. For a fee, only this event besides the
+ * receipt shows that the invoice was the provider's.
+ */
 function checkDemand(event: Event, receipt: Receipt): void {
   require(event.pubkey === receipt.provider, "it is of another provider");
   require(digest(event.content) === receipt.quote_hash, "its content is another quote");

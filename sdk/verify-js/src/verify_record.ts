@@ -1,4 +1,4 @@
-/** Claims on the record: who signed the receipt, what was ordered, what was agreed to. */
+/** Claims about the record: who signed the receipt, what was ordered, what was agreed. */
 import { Lacking, require, type Steps } from "./claim.js";
 import { checkPolicy, parseAcceptance, parseReceipt, type Verification } from "./documents.js";
 import { eventSteps, namedQuote, textOf, type Evidence } from "./evidence.js";
@@ -11,7 +11,7 @@ import { readTerms } from "./terms.js";
 import { inputTypes, isUntyped, readUntyped } from "./untyped.js";
 import { onlyTag, tagsNamed, type Event } from "./nostr.js";
 
-/** Clocks of two parties may differ by so many seconds. */
+/** The allowed difference of the parties' clocks, in seconds. */
 export const clockSkew = 300;
 
 export function proveSignature(e: Evidence, s: Steps): string {
@@ -86,7 +86,7 @@ function proveTyped(e: Evidence, s: Steps, event: Event): ObjectValue | undefine
   return known.request;
 }
 
-/** How the request wants its result judged. */
+/** How the request wants its result to be verified. */
 export function verificationOf(request: ObjectValue): Verification {
   const stated = object(request, "verification");
   const adjudication = text(stated, "adjudication");

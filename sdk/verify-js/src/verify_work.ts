@@ -1,4 +1,4 @@
-/** Claims on the work: the result and the record of how it came about. */
+/** Claims about the work: the result and the record of how it was made. */
 import { Lacking, require, type Steps } from "./claim.js";
 import { parseSeal, type Receipt, type Seal } from "./documents.js";
 import { eventSteps, textOf, type Evidence } from "./evidence.js";
@@ -11,8 +11,8 @@ import { wordsOf } from "./untyped.js";
 import { clockSkew, knownType } from "./verify_record.js";
 
 /**
- * Steps 3.0 and 4.0: whether the receipt is for work at all. Files that no claim
- * would cover contradict that it is not.
+ * Steps 3.0 and 4.0: whether the receipt is for work at all. If it is not,
+ * files that no claim covers are a contradiction.
  */
 function isForWork(e: Evidence, s: Steps, number: string, check: string, isWork: (name: string) => boolean): boolean {
   if (e.receipt.purpose === "result") return true;
@@ -95,7 +95,10 @@ function checkDelivery(e: Evidence, event: Event): void {
   checkContents(e, seal);
 }
 
-/** The boxes held the result and the record that the receipt names, and files of the sizes that they have here. */
+/**
+ * The boxes contained the result and the record that the receipt names, and
+ * files with the sizes of those here.
+ */
 function checkContents(e: Evidence, seal: Seal): void {
   const sizes = new Map([...e.bundle.values()].map((data) => [digest(data), data.length]));
   const named: Record<string, string> = { result: e.receipt.output_hash, replay: e.receipt.replay_hash };
