@@ -202,7 +202,7 @@ func TestSourcesThatCannotBeRead(t *testing.T) {
 		"file":             {"file://" + repo.dir, repo.commit, "repo.source", "inline archive"},
 		"a path":           {repo.dir, repo.commit, "repo.source", "inline archive"},
 		"user in address":  {strings.Replace(address, "//", "//u:p@", 1) + "/r.git", repo.commit, "repo.source", "user"},
-		"spaces":           {address + "/r.git --x", repo.commit, "repo.source", "no address"},
+		"spaces":           {address + "/r.git --x", repo.commit, "repo.source", "not the address"},
 		"option as a path": {address + "?--upload-pack=x", repo.commit, "repo.source", "query"},
 	} {
 		t.Run(name, func(t *testing.T) {
