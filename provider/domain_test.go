@@ -29,7 +29,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{key: key, deliverer: deliver.New(deliver.Config{}), announcer: announce.New(announce.Config{}), restored: restore.New(restore.Config{Key: key})}
+	p := &Provider{key: key, announcer: announce.New(announce.Config{}), restored: restore.New(restore.Config{Key: key})}
 	for name, c := range map[string]struct {
 		own      domain.Domain
 		optional bool
@@ -51,7 +51,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			if err := check.Sign(strings.Repeat("1", 64)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := p.deliverer.ClosingOf(t.Context(), check)
+			_, err := deliver.New(deliver.Config{}).ClosingOf(t.Context(), check)
 			return err == nil
 		}},
 		"ping": {domain.Ping, true, func(tags nostr.Tags) bool {

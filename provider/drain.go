@@ -88,10 +88,7 @@ func (p *Provider) drainBy() time.Time {
 
 // idle reports that nothing is left to wait for.
 func (p *Provider) idle(ctx context.Context) bool {
-	p.mu.Lock()
-	open := len(p.open)
-	p.mu.Unlock()
-	if open > 0 {
+	if p.flow.Open() > 0 {
 		return false
 	}
 	left, err := LeftOpen(ctx, p.cfg.Store)

@@ -62,9 +62,9 @@ func (p *Provider) dispatch(ctx context.Context, ev nostr.Event) {
 
 	switch ev.Kind {
 	case p.kinds.Acceptance:
-		p.acceptance(ctx, ev)
+		p.flow.Accept(ctx, ev)
 	case kinds.Closing:
-		p.closing(ctx, ev)
+		p.flow.Reveal(ctx, ev)
 	case kinds.Deletion, kinds.NotTaken:
 		p.intake.Cancel(ev)
 	case kinds.Ping:

@@ -18,8 +18,8 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/charge"
 	"github.com/lightwork-market/lightwork/provider/internal/deliver"
+	"github.com/lightwork-market/lightwork/provider/internal/flow"
 	"github.com/lightwork-market/lightwork/provider/internal/intake"
-	"github.com/lightwork-market/lightwork/provider/internal/openjob"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
@@ -45,9 +45,7 @@ type Provider struct {
 	pings    *recent.Set // ids of those that were read
 	pub      *publish.Publisher
 	handling *errgroup.Group
-	jobs     sync.WaitGroup
-	runCtx   context.Context // of Serve: jobs outlive the event that began them
-	oldest   time.Time       // when the first of the jobs that start resumed was added, or when Serve began
+	oldest   time.Time // when the first of the jobs that start resumed was added, or when Serve began
 	// listening is closed once a relay serves our subscription; only then is it
 	// true that we take jobs, so only then do we announce.
 	listening chan struct{}
@@ -57,12 +55,7 @@ type Provider struct {
 	halt      chan error // cap 1: the store failed for good
 	refunds   *refund.Refunder
 	intake    *intake.Intake
-	collector *charge.Collector
-	executor  *run.Executor
-	deliverer *deliver.Deliverer
-
-	mu   sync.Mutex
-	open map[string]*actor // by request id
+	flow      *flow.Flow
 }
 
 // New checks the configuration. Nothing runs until Serve.
@@ -83,7 +76,6 @@ func New(cfg Config) (*Provider, error) {
 		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
 		pings: recent.New(100_000), handling: new(errgroup.Group),
 		halt: make(chan error, 1), listening: make(chan struct{}),
-		open: map[string]*actor{},
 	}
 	if len(p.cfg.Access.Of) == 0 {
 		p.cfg.Access.Of = []string{p.key}
@@ -95,7 +87,7 @@ func New(cfg Config) (*Provider, error) {
 	})
 	p.pub = publish.New(publish.Config{
 		Store: cfg.Store, Market: cfg.Market, Signer: cfg.Signer, SignLater: cfg.SignLater, Cipher: cfg.Cipher, Log: p.log,
-		HasPaid: p.gate.HasPaid, OnAck: p.onAck, OnStoreError: p.storeTrouble,
+		HasPaid: p.gate.HasPaid, OnAck: func(requestID string, acks []Ack) { p.flow.NoteAcks(requestID, acks) }, OnStoreError: p.storeTrouble,
 		OnPublished: func(e PublicationEvent) { p.tell(e) },
 	})
 	p.restored = restore.New(restore.Config{
@@ -106,16 +98,10 @@ func New(cfg Config) (*Provider, error) {
 		Store: cfg.Store, Publisher: p.pub, Log: p.log, Settings: cfg.Refunds, Node: func() payments.Node { return p.node },
 		LookupEvery: p.limits.LookupEvery, Tell: p.tell, OnStoreError: p.storeTrouble,
 	})
-	p.collector = charge.New(charge.Config{
+	collector := charge.New(charge.Config{
 		Store: cfg.Store, Wallet: cfg.Wallet, Publisher: p.pub, Log: p.log, MakeInvoice: cfg.MakeInvoice,
 		Tell: p.tell, Leave: p.gate.Leave, Node: func() payments.Node { return p.node },
-		Owe: func(j *openjob.Job, msats int64, why string) (*Credit, string) {
-			owed := p.credit(j, msats)
-			if owed == nil {
-				return nil, ""
-			}
-			return owed, refund.OwedText(*owed, why)
-		},
+		Owe: flow.Owe,
 		Key: p.key, RootSecret: cfg.RootSecret, PolicyID: p.policyID, ReceiptKind: p.kinds.Receipt,
 		Relays: cfg.Market.Relays, LeastMsats: cfg.LeastMsats,
 		Times: charge.Times{
@@ -123,18 +109,23 @@ func New(cfg Config) (*Provider, error) {
 			Unconfirmed: p.limits.Unconfirmed, Silence: p.limits.Silence,
 		},
 	})
-	p.executor = run.New(run.Config{
+	executor := run.New(run.Config{
 		Store: cfg.Store, Runner: cfg.Runner, Publisher: p.pub, Log: p.log, Tell: p.tell,
 		Runs: p.limits.Runs, StartIn: p.limits.QuoteTTL, Key: p.key, Producer: cfg.Profile.Producer, Lifecycle: cfg.Lifecycle.Kinds,
 		Node: func() payments.Node { return p.node },
 	})
-	p.deliverer = deliver.New(deliver.Config{
-		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log, Tell: p.tell, Leave: p.gate.Leave, Preimage: p.collector.Preimage,
+	deliverer := deliver.New(deliver.Config{
+		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log, Tell: p.tell, Leave: p.gate.Leave, Preimage: collector.Preimage,
 		Key: p.key, RootSecret: cfg.RootSecret, Policy: p.policy, PolicyID: p.policyID, LookupEvery: p.limits.LookupEvery,
 		Lifecycle: cfg.Lifecycle.Kinds, HideSession: cfg.Lifecycle.Encrypt, Encrypts: cfg.Cipher != nil,
 	})
+	p.flow = flow.New(flow.Config{
+		Store: cfg.Store, Publisher: p.pub, Gate: p.gate, Collector: collector, Executor: executor, Deliverer: deliverer,
+		Refunds: p.refunds, Restored: p.restored, Log: p.log, Tell: p.tell, Key: p.key, Decrypts: cfg.Cipher != nil,
+		Runs: p.limits.Runs, QuoteTTL: p.limits.QuoteTTL, LookupEvery: p.limits.LookupEvery, OnStoreError: p.storeTrouble,
+	})
 	p.intake = intake.New(intake.Config{
-		Store: cfg.Store, Gate: p.gate, Collector: p.collector, Publisher: p.pub, Listen: cfg.Market.Listen, Log: p.log, Tell: p.tell,
+		Store: cfg.Store, Gate: p.gate, Collector: collector, Publisher: p.pub, Listen: cfg.Market.Listen, Log: p.log, Tell: p.tell,
 		Key: p.key, RequestKinds: p.requestKinds(), Offers: cfg.Offers, Images: cfg.Images,
 		Limits: intake.Limits{
 			ContextTokens: p.limits.ContextTokens, MemoryMB: p.limits.MemoryMB, CPUs: p.limits.CPUs,
@@ -142,7 +133,7 @@ func New(cfg Config) (*Provider, error) {
 		},
 		Encrypts: cfg.Cipher != nil, Withdrawn: cfg.Withdrawn, Takes: cfg.Takes,
 		WasAnswered: p.restored.WasAnswered, RefundAddress: p.refunds.Address,
-		Launch: p.launch, Cancel: p.cancelJob, OnStoreError: p.storeTrouble,
+		Launch: p.flow.Launch, Cancel: p.flow.Cancel, OnStoreError: p.storeTrouble,
 	})
 
 	p.announcer = announce.New(announce.Config{
@@ -166,12 +157,12 @@ func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 
-	p.runCtx, p.began = ctx, time.Now()
+	p.began = time.Now()
 	p.announcer.Begin(p.began)
 	if err := p.start(ctx); err != nil {
 		ended := ctx.Err() != nil
 		stop()
-		p.jobs.Wait() // those already resumed
+		p.flow.Wait() // those already resumed
 		p.pub.WaitAhead()
 		p.announcer.Goodbye(ctx)
 		if ended {
@@ -193,7 +184,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 		return p.cfg.Market.Listen(ctx, p.filters(), sync.OnceFunc(func() { close(p.listening) }), func(ev nostr.Event) { p.handle(ctx, ev) })
 	})
 	if p.cfg.Wallet != nil {
-		g.Go(func() error { return p.cfg.Wallet.WatchInvoices(ctx, p.invoiceHint) })
+		g.Go(func() error { return p.cfg.Wallet.WatchInvoices(ctx, p.flow.NoteInvoice) })
 	}
 	g.Go(func() error {
 		select {
@@ -207,7 +198,7 @@ func (p *Provider) Serve(ctx context.Context) error {
 	stop()
 	_ = p.handling.Wait()
 	p.intake.Wait()
-	p.jobs.Wait()
+	p.flow.Wait()
 	p.pub.WaitAhead()
 	p.announcer.Goodbye(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -228,125 +219,9 @@ func (p *Provider) start(ctx context.Context) error {
 	if err := p.cfg.Store.UsePolicy(ctx, p.policy); err != nil {
 		return fmt.Errorf("store the policy manifest: %w", err)
 	}
-	return p.resume(ctx)
-}
-
-// resume starts every job that a previous life left open.
-func (p *Provider) resume(ctx context.Context) error {
-	ids, err := p.cfg.Store.OpenJobs(ctx)
-	if err != nil {
-		return fmt.Errorf("list open jobs: %w", err)
-	}
-	unknown, err := p.cfg.Store.UnknownPayments(ctx)
-	if err != nil {
-		return fmt.Errorf("list jobs that were given up: %w", err)
-	}
-
-	for _, id := range unknown {
-		job, err := p.cfg.Store.Job(ctx, id)
-		if err != nil {
-			return fmt.Errorf("read job %s, which was given up: %w", id, err)
-		}
-		p.launch(openjob.Parse(ctx, p.pub, job))
-	}
-
-	p.oldest = time.Now()
-	for _, id := range ids {
-		job, err := p.cfg.Store.Job(ctx, id)
-		if err != nil {
-			return fmt.Errorf("read open job %s: %w", id, err)
-		}
-		if err := p.mine(job); err != nil {
-			return err
-		}
-
-		p.gate.Resume(job)
-		if job.AddedAt.Before(p.oldest) {
-			p.oldest = job.AddedAt
-		}
-		resumed, err := openjob.Parse(ctx, p.pub, job)
-		if err == nil {
-			p.pub.NoteReader(resumed.Asked)
-		}
-		p.log.Info("resuming", "request", id, "state", job.State)
-		p.launch(resumed, err)
-	}
-
-	return nil
-}
-
-// launch starts the goroutine that owns the job until it is terminal. unreadable is why
-// some of its documents could not be parsed, if they could not.
-func (p *Provider) launch(j *openjob.Job, unreadable error) {
-	id := j.RequestID
-	p.mu.Lock()
-	defer p.mu.Unlock()
-
-	if p.open[id] != nil || p.runCtx.Err() != nil {
-		return
-	}
-	bill := p.collector.Bill(j)
-	a := &actor{p: p, job: j, bill: bill, delivery: p.deliverer.Delivery(j, bill), unreadable: unreadable}
-	p.open[id] = a
-	p.jobs.Go(func() {
-		a.drive(p.runCtx)
-		p.gate.Leave(id)
-		p.pub.ForgetBlobs(id)
-		p.mu.Lock()
-		delete(p.open, id)
-		p.mu.Unlock()
-	})
-}
-
-// wake tells the job's goroutine to look again.
-func (a *actor) wake() {
-	select {
-	case a.job.Wake <- struct{}{}:
-	default:
-	}
-}
-
-// wake tells a job's goroutine, if it has one, to look again.
-func (p *Provider) wake(id string) {
-	p.mu.Lock()
-	a := p.open[id]
-	p.mu.Unlock()
-	if a != nil {
-		a.wake()
-	}
-}
-
-// openOf is the buyer's job if it has not ended, or nil. Anybody may name any job, and
-// many in one event, so this asks no store.
-func (p *Provider) openOf(buyer, id string) *actor {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a := p.open[id]; a != nil && a.job.To.Buyer == buyer {
-		return a
-	}
-	return nil
-}
-
-// cancelJob ends an open job at its buyer's word, where its state allows that. It reports
-// whether the buyer has such a job.
-func (p *Provider) cancelJob(buyer, id string) bool {
-	a := p.openOf(buyer, id)
-	if a != nil {
-		a.canceled.Do(func() { close(a.job.Cancel) })
-	}
-	return a != nil
-}
-
-// invoiceHint is called by the wallet when an invoice may have changed.
-func (p *Provider) invoiceHint(hash payments.Hash) {
-	job, err := p.cfg.Store.JobByPaymentHash(p.runCtx, hash)
-	switch {
-	case err != nil:
-	case job.State.Terminal():
-		p.late(p.runCtx, job)
-	default:
-		p.wake(job.RequestID)
-	}
+	oldest, err := p.flow.Resume(ctx)
+	p.oldest = oldest
+	return err
 }
 
 // storeTrouble halts the node when the store can no longer commit (P17): a

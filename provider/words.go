@@ -4,6 +4,7 @@ import (
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
+	"github.com/lightwork-market/lightwork/provider/internal/flow"
 	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/run"
@@ -146,6 +147,13 @@ const (
 
 // Images says which root file systems a sandbox job may name.
 type Images = intake.Images
+
+// Errors of Serve where the node was given other secrets than its open jobs have.
+var (
+	ErrOtherKey    = flow.ErrOtherKey
+	ErrOtherSecret = flow.ErrOtherSecret
+	ErrHidden      = flow.ErrHidden
+)
 
 // What runs the jobs.
 type (

@@ -9,6 +9,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -17,7 +18,7 @@ import (
 // jobStore is a provider's store under a killer. It tells, after each end
 // of a job, how many jobs are open.
 type jobStore struct {
-	provider.Store
+	*sales.Store
 	k *killer
 }
 

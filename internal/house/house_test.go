@@ -105,7 +105,8 @@ var rooms = map[string][]string{
 	"provider/internal/run":       {"hashing", "internal/clip", "lifecycle", "market/job", "payments", "provider/internal/openjob", "provider/internal/publish", "receipts", "replay", "schemas"},
 	"provider/internal/deliver":   {"domain", "hashing", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/charge", "provider/internal/openjob", "provider/internal/publish", "receipts", "replay", "schemas"},
 	"provider/internal/intake":    {"domain", "internal/recent", "market/job", "market/kinds", "provider/internal/charge", "provider/internal/openjob", "provider/internal/publish", "provider/internal/slots", "receipts", "schemas"},
-	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/admission", "provider/internal/announce", "provider/internal/charge", "provider/internal/deliver", "provider/internal/intake", "provider/internal/openjob", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/run", "receipts", "schemas"},
+	"provider/internal/flow":      {"market/job", "payments", "provider/internal/admission", "provider/internal/charge", "provider/internal/deliver", "provider/internal/openjob", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/run", "receipts"},
+	"provider":                    {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/admission", "provider/internal/announce", "provider/internal/charge", "provider/internal/deliver", "provider/internal/flow", "provider/internal/intake", "provider/internal/publish", "provider/internal/refund", "provider/internal/restore", "provider/internal/run", "receipts", "schemas"},
 	// By what rules a buyer pays.
 	"buyer/approval": {"payments", "receipts"},
 	// What the stages of a buyer and its store share.
@@ -167,7 +168,7 @@ var rooms = map[string][]string{
 	"internal/hardware":                {},
 	"internal/port":                    {}, // serves tests
 	"internal/faults":                  {}, // serves tests, as the next
-	"internal/markettest":              {"buyer", "buyer/panel", "domain", "hashing", "internal/faults", "internal/store", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
+	"internal/markettest":              {"buyer", "buyer/panel", "domain", "hashing", "internal/faults", "internal/store", "internal/store/sales", "market/kinds", "payments", "payments/playnet", "provider", "receipts", "relay", "relay/exchange", "relay/server", "schemas"},
 	"internal/devnet":                  {},
 	"internal/devnet/cmd/devnet":       {"internal/devnet"},
 	"internal/crashtest":               {}, // tests only, as in the next

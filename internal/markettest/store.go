@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/lightwork-market/lightwork/internal/store/sales"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -12,7 +13,7 @@ import (
 
 // JobStore is a store that tells when a job changes its state.
 type JobStore struct {
-	provider.Store
+	*sales.Store
 
 	mu       sync.Mutex
 	change   chan struct{} // closed at every change
