@@ -39,3 +39,36 @@ func TestArchitectureDrawsTheSteps(t *testing.T) {
 		}
 	}
 }
+
+// TestArchitectureNamesTheSteps: the table of a job's states has the step that the flow
+// of a provider takes in each, and no other.
+func TestArchitectureNamesTheSteps(t *testing.T) {
+	source, err := os.ReadFile("../../provider/internal/flow/steps.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/develop/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^\tjob\.State(\w+): +\(\*actor\)\.(\w+),$`).FindAllStringSubmatch(string(source), -1) {
+		want[strings.ToLower(m[1])] = m[2]
+	}
+	if len(want) == 0 {
+		t.Fatal("the flow has no steps")
+	}
+
+	for _, state := range job.States() {
+		if state == job.StateRefused {
+			continue // nothing comes of it: it has no row
+		}
+		row := regexp.MustCompile("(?m)^\\|[^|\n]*`" + string(state) + "`[^|\n]*\\| *`?(\\w*)`? *\\|").FindStringSubmatch(string(page))
+		switch {
+		case row == nil:
+			t.Errorf("%s has no row", state)
+		case row[1] != want[string(state)]:
+			t.Errorf("%s: the table has the step %q, flow %q", state, row[1], want[string(state)])
+		}
+	}
+}
