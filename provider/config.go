@@ -1,6 +1,7 @@
 // Package provider sells jobs: it announces, admits, quotes, gets paid, runs,
-// delivers and leaves a receipt. The path of one job is drive.go, top to
-// bottom; docs/protocol/protocol.md has the events it speaks.
+// delivers and leaves a receipt. A [Provider] wires the stages of provider/internal
+// together and listens to relays for them; the path of one job is in
+// provider/internal/flow. docs/protocol/protocol.md has the events it speaks.
 package provider
 
 import (

@@ -16,14 +16,11 @@ import (
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
-	"github.com/lightwork-market/lightwork/provider/internal/charge"
-	"github.com/lightwork-market/lightwork/provider/internal/deliver"
 	"github.com/lightwork-market/lightwork/provider/internal/flow"
 	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
-	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
 // handlers bounds how many events are read at the same time; they share the store's
@@ -81,78 +78,16 @@ func New(cfg Config) (*Provider, error) {
 		p.cfg.Access.Of = []string{p.key}
 	}
 	p.handling.SetLimit(handlers)
-	p.gate = admission.New(admission.Config{
-		Store: cfg.Store, Limits: p.limits, Access: p.cfg.Access, Offers: cfg.Offers, Log: p.log, Query: cfg.Market.Query,
-		State: cfg.Admission, CannotDeliver: func() bool { return p.pub.CannotUpload() },
-	})
-	p.pub = publish.New(publish.Config{
-		Store: cfg.Store, Market: cfg.Market, Signer: cfg.Signer, SignLater: cfg.SignLater, Cipher: cfg.Cipher, Log: p.log,
-		HasPaid: p.gate.HasPaid, OnAck: func(requestID string, acks []Ack) { p.flow.NoteAcks(requestID, acks) }, OnStoreError: p.storeTrouble,
-		OnPublished: func(e PublicationEvent) { p.tell(e) },
-	})
-	p.restored = restore.New(restore.Config{
-		Store: cfg.Store, Publisher: p.pub, Log: p.log, Query: cfg.Market.Query,
-		Key: p.key, RequestKinds: p.requestKinds(), ReceiptKind: p.kinds.Receipt, ClockWindow: p.limits.ClockWindow,
-	})
-	p.refunds = refund.New(refund.Config{
-		Store: cfg.Store, Publisher: p.pub, Log: p.log, Settings: cfg.Refunds, Node: func() payments.Node { return p.node },
-		LookupEvery: p.limits.LookupEvery, Tell: p.tell, OnStoreError: p.storeTrouble,
-	})
-	collector := charge.New(charge.Config{
-		Store: cfg.Store, Wallet: cfg.Wallet, Publisher: p.pub, Log: p.log, MakeInvoice: cfg.MakeInvoice,
-		Tell: p.tell, Leave: p.gate.Leave, Node: func() payments.Node { return p.node },
-		Owe: flow.Owe,
-		Key: p.key, RootSecret: cfg.RootSecret, PolicyID: p.policyID, ReceiptKind: p.kinds.Receipt,
-		Relays: cfg.Market.Relays, LeastMsats: cfg.LeastMsats,
-		Times: charge.Times{
-			Postpay: p.limits.PostpayTTL, LookupEvery: p.limits.LookupEvery, HoldMargin: p.limits.HoldMargin,
-			Unconfirmed: p.limits.Unconfirmed, Silence: p.limits.Silence,
-		},
-	})
-	executor := run.New(run.Config{
-		Store: cfg.Store, Runner: cfg.Runner, Publisher: p.pub, Log: p.log, Tell: p.tell,
-		Runs: p.limits.Runs, StartIn: p.limits.QuoteTTL, Key: p.key, Producer: cfg.Profile.Producer, Lifecycle: cfg.Lifecycle.Kinds,
-		Node: func() payments.Node { return p.node },
-	})
-	deliverer := deliver.New(deliver.Config{
-		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log, Tell: p.tell, Leave: p.gate.Leave, Preimage: collector.Preimage,
-		Key: p.key, RootSecret: cfg.RootSecret, Policy: p.policy, PolicyID: p.policyID, LookupEvery: p.limits.LookupEvery,
-		Lifecycle: cfg.Lifecycle.Kinds, HideSession: cfg.Lifecycle.Encrypt, Encrypts: cfg.Cipher != nil,
-	})
-	p.flow = flow.New(flow.Config{
-		Store: cfg.Store, Publisher: p.pub, Gate: p.gate, Collector: collector, Executor: executor, Deliverer: deliverer,
-		Refunds: p.refunds, Restored: p.restored, Log: p.log, Tell: p.tell, Key: p.key, Decrypts: cfg.Cipher != nil,
-		Runs: p.limits.Runs, QuoteTTL: p.limits.QuoteTTL, LookupEvery: p.limits.LookupEvery, OnStoreError: p.storeTrouble,
-	})
-	p.intake = intake.New(intake.Config{
-		Store: cfg.Store, Gate: p.gate, Collector: collector, Publisher: p.pub, Listen: cfg.Market.Listen, Log: p.log, Tell: p.tell,
-		Key: p.key, RequestKinds: p.requestKinds(), Offers: cfg.Offers, Images: cfg.Images,
-		Limits: intake.Limits{
-			ContextTokens: p.limits.ContextTokens, MemoryMB: p.limits.MemoryMB, CPUs: p.limits.CPUs,
-			ClockWindow: p.limits.ClockWindow, Inputs: p.limits.QuoteTTL, LeastMsats: cfg.LeastMsats,
-		},
-		Encrypts: cfg.Cipher != nil, Withdrawn: cfg.Withdrawn, Takes: cfg.Takes,
-		WasAnswered: p.restored.WasAnswered, RefundAddress: p.refunds.Address,
-		Launch: p.flow.Launch, Cancel: p.flow.Cancel, OnStoreError: p.storeTrouble,
-	})
 
-	p.announcer = announce.New(announce.Config{
-		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log,
-		Key: p.key, Profile: cfg.Profile, Hardware: cfg.Hardware, RequestKinds: p.requestKinds(), Offers: cfg.Offers,
-		Capacity: announce.Capacity{
-			MaxConcurrentJobs: p.limits.Concurrent, MaxContextTokens: p.limits.ContextTokens, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs,
-		},
-		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, PolicyID: p.policyID,
-		Encrypts: cfg.Cipher != nil, Lifecycle: cfg.Lifecycle.Kinds,
-		Node:   func() payments.Node { return p.node },
-		Paused: func() bool { return p.gate.State() != AdmissionOpen }, Withdrawn: p.withdrawn,
-	})
+	p.connect()
+	p.flow = p.newFlow()
+	p.announcer = p.newAnnouncer()
 	return p, nil
 }
 
 // Serve sells until ctx ends, then stops everything it began and returns nil;
-// open jobs go on at the next Serve. ErrDrained ends one that drains; any other error means it could not start or had
-// to stop.
+// open jobs go on at the next Serve. ErrDrained ends one that drains; any other error
+// means that it could not start, or had to stop.
 func (p *Provider) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

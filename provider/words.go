@@ -10,8 +10,8 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
-// The words of package job, under the names that a program which embeds a provider
-// uses.
+// The words of package job that a program which embeds a provider uses. Package job has
+// more, for those who write a [Store].
 type (
 	Offer            = job.Offer
 	JobEvent         = job.Event
@@ -35,7 +35,6 @@ type (
 	OutEvent         = job.OutEvent
 	Pending          = job.Pending
 	Ack              = job.Ack
-	Stats            = job.Stats
 	Issue            = job.Issue
 	Issued           = job.Issued
 	Reason           = job.Reason
@@ -43,7 +42,6 @@ type (
 	Credit           = job.Credit
 	Refund           = job.Refund
 	RefundEnd        = job.RefundEnd
-	WriteOff         = job.WriteOff
 	Debt             = job.Debt
 )
 
@@ -92,25 +90,17 @@ const (
 	CodeUnpaid                = job.CodeUnpaid
 	CodeRestored              = job.CodeRestored
 	CodeInternal              = job.CodeInternal
-	RefusedFor                = job.RefusedFor
-	RefusedMost               = job.RefusedMost
 )
 
 // Codes lists every code.
 func Codes() []Code { return job.Codes() }
 
-// The errors of a Store.
+// The errors of a [Store] that a program meets; package job has all.
 var (
-	ErrNotFound        = job.ErrNotFound
-	ErrDuplicate       = job.ErrDuplicate
-	ErrConflict        = job.ErrConflict
-	ErrStoreFailed     = job.ErrStoreFailed
-	ErrCreditSpent     = job.ErrCreditSpent
-	ErrRefundTaken     = job.ErrRefundTaken
-	ErrRefundOfAnother = job.ErrRefundOfAnother
-	ErrRefundOpen      = job.ErrRefundOpen
-	ErrRefundForgotten = job.ErrRefundForgotten
-	ErrDebtSettled     = job.ErrDebtSettled
+	ErrNotFound    = job.ErrNotFound
+	ErrStoreFailed = job.ErrStoreFailed
+	ErrRefundOpen  = job.ErrRefundOpen
+	ErrDebtSettled = job.ErrDebtSettled
 )
 
 // What a provider announces.
