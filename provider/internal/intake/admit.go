@@ -82,7 +82,7 @@ func (in *Intake) admit(ctx context.Context, ev nostr.Event, inputs []string) (j
 		}
 		return job.Job{}, nil, err
 	}
-	ends, _ := expiration(ev)
+	ends, _ := expiration(ev) // what cannot be read is no request that is timely
 	j, err := in.cfg.Collector.Quote(charge.Order{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey, Typed: req, Terms: terms, Mode: mode, Inputs: inputs, Ends: ends, TTL: ttl,
 		PriceMsats: price, CreditMsats: credit, FeeMsats: fee,

@@ -154,7 +154,7 @@ func (in *Intake) fetch(ctx context.Context, refs []receipts.Reference) ([]recei
 		case found:
 		case ctx.Err() == nil && !errors.Is(err, context.Canceled):
 			in.log.Error("look for an input", "err", err)
-			return nil, err
+			return nil, job.Refuse(job.CodeInternal, openjob.RetryLater)
 		default:
 			return nil, job.Refuse(job.CodeMissingInput, fmt.Sprintf("%s %s is not on this provider's relays, and did not come in time", ref.Type, ref.ID))
 		}

@@ -261,10 +261,10 @@ func expiration(ev nostr.Event) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	unix, err := strconv.ParseInt(t[1], 10, 64)
-	if unix > farFuture && err == nil {
-		return time.Time{}, nil
+	if err != nil || unix > farFuture {
+		return time.Time{}, err
 	}
-	return time.Unix(unix, 0).UTC(), err
+	return time.Unix(unix, 0).UTC(), nil
 }
 
 // concerns reports whether a refusal is worth saying. A request that is open to

@@ -1,8 +1,11 @@
 package intake
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -93,5 +96,21 @@ func TestRefusalsThatNobodyWaitsFor(t *testing.T) {
 		if got := in.concerns(nostr.Event{Tags: tt.tags}, job.Because(tt.code, "")); got != tt.want {
 			t.Errorf("%s with %v: told %v", tt.code, tt.tags, got)
 		}
+	}
+}
+
+// TestAnInputThatIsNotLookedForIsNotThere: relays that stop to listen before the time is
+// over have not said that there is no such event, and the job does not go on without it.
+func TestAnInputThatIsNotLookedForIsNotThere(t *testing.T) {
+	stops := func(context.Context, nostr.Filters, func(), func(nostr.Event)) error { return nil }
+	in := New(Config{Listen: stops, Log: slog.New(slog.DiscardHandler)})
+	refs := []receipts.Reference{{Type: receipts.InputEvent, ID: strings.Repeat("a", 64)}}
+	if events, err := in.fetch(t.Context(), refs); code(t, err) != job.CodeInternal {
+		t.Errorf("found %v, %v", events, err)
+	}
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if events, err := in.fetch(ended, refs); code(t, err) != job.CodeMissingInput {
+		t.Errorf("once its time is over: found %v, %v", events, err)
 	}
 }
