@@ -17,6 +17,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/relay/nip01"
 )
 
@@ -188,7 +189,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 func (c *BlobClient) put(ctx context.Context, url string, data []byte, header http.Header) (*http.Response, error) {
 	for pause := busyPause; ; pause *= 2 {
 		resp, err := c.own.do(ctx, http.MethodPut, url, data, header)
-		if !isBusy(err) || pause > maxBusyPause || !sleep(ctx, pause/2+rand.N(pause)) {
+		if !isBusy(err) || pause > maxBusyPause || backoff.Sleep(ctx, pause/2+rand.N(pause)) != nil {
 			return resp, err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/lightwork-market/lightwork/internal/backoff"
 )
 
 // stableAfter is how long a connection must last before backoff starts anew.
@@ -139,7 +141,7 @@ func (l *link) run(ctx context.Context) {
 		}
 
 		l.log.Debug("relay lost", "error", err, "retry_ms", delay.Milliseconds())
-		if !sleep(ctx, delay) {
+		if backoff.Sleep(ctx, delay) != nil {
 			return
 		}
 		l.enter(StateConnecting, nil, nil)
@@ -154,18 +156,6 @@ func (c Config) backoff(attempt int) time.Duration {
 		d = min(d, c.MinBackoff<<attempt)
 	}
 	return d/2 + rand.N(d/2+1)
-}
-
-// sleep reports whether d passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // connect makes one connection and serves it to its end. The error wraps

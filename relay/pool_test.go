@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -256,11 +255,4 @@ func TestBackoff(t *testing.T) {
 			}
 		}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if sleep(ctx, time.Hour) || !sleep(t.Context(), time.Hour) {
-			t.Error("sleep does not tell how it ended")
-		}
-	})
 }

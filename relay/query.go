@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/backoff"
 )
 
 // maxQueryEvents bounds what Query collects when the filter has no limit.
@@ -91,7 +93,7 @@ func (q *query) askUnlessSilent(ctx context.Context, l *link) error {
 	cutoff.Go(func() {
 		select {
 		case <-q.first:
-			sleep(ctx, silentPatience)
+			_ = backoff.Sleep(ctx, silentPatience)
 			cancel()
 		case <-ctx.Done():
 		}
@@ -116,7 +118,7 @@ func (q *query) askWithRetries(ctx context.Context, l *link) error {
 			return refused
 		}
 		enough := n >= busyTries && q.answered.Load()
-		if !errors.Is(err, errRateLimited) || enough || !sleep(ctx, pause/2+rand.N(pause/2+1)) {
+		if !errors.Is(err, errRateLimited) || enough || backoff.Sleep(ctx, pause/2+rand.N(pause/2+1)) != nil {
 			return err
 		}
 		refused = err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+	"github.com/lightwork-market/lightwork/internal/backoff"
 )
 
 // Waits between attempts.
@@ -61,12 +62,12 @@ func (c *Client) ask(ctx context.Context, q question) (attempts int, err error) 
 
 		failed := c.asError(err)
 		failed.Attempts = n
-		wait := backoff(n, failed.RetryAfter)
+		wait := retryWait(n, failed.RetryAfter)
 		if !again || n == c.cfg.Attempts || failed.RetryAfter > maxRetryAfter || time.Until(deadline) < wait {
 			return n, failed
 		}
 		c.cfg.Logger.Warn("model endpoint failed, asking again", "attempt", n, "wait", wait, "error", failed)
-		if err := sleep(total, wait); err != nil {
+		if err := backoff.Sleep(total, wait); err != nil {
 			return n, fmt.Errorf("ask model: %w", err)
 		}
 	}
@@ -149,23 +150,12 @@ func (c *Client) asError(err error) *chat.Error {
 	return &chat.Error{Reason: chat.ErrUnavailable, Detail: c.clean(err.Error())}
 }
 
-func backoff(attempt int, retryAfter time.Duration) time.Duration {
+func retryWait(attempt int, retryAfter time.Duration) time.Duration {
 	if retryAfter > 0 {
 		return retryAfter + rand.N(firstBackoff)
 	}
 	d := min(firstBackoff<<(attempt-1), maxBackoff)
 	return d/2 + rand.N(d/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }
 
 // retryAfter parses seconds or a date; 0 if it is neither or has passed.

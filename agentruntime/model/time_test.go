@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
+	"github.com/lightwork-market/lightwork/internal/backoff"
 )
 
 // reply is one answer of a transport without a network: pieces of a body, with
@@ -38,7 +39,7 @@ func (tr *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	tr.asked = append(tr.asked, time.Now())
 	a := tr.replies[min(len(tr.asked), len(tr.replies))-1]
 	a.pieces = slices.Clone(a.pieces)
-	if err := sleep(r.Context(), a.before); err != nil {
+	if err := backoff.Sleep(r.Context(), a.before); err != nil {
 		return nil, err
 	}
 	if a.err != nil {
@@ -74,7 +75,7 @@ func (s *slow) Read(p []byte) (int, error) {
 		}
 		return 0, io.EOF
 	}
-	if err := sleep(s.ctx, s.a.wait); err != nil {
+	if err := backoff.Sleep(s.ctx, s.a.wait); err != nil {
 		return 0, s.ctx.Err()
 	}
 	n := copy(p, s.a.pieces[0])
@@ -214,7 +215,7 @@ func TestBackoff(t *testing.T) {
 	for attempt, limit := range map[int]time.Duration{1: firstBackoff, 3: 4 * firstBackoff, 10: maxBackoff} {
 		seen := map[time.Duration]bool{}
 		for range 200 {
-			d := backoff(attempt, 0)
+			d := retryWait(attempt, 0)
 			if seen[d] = true; d < limit/2 || d >= limit {
 				t.Errorf("attempt %d: %v", attempt, d)
 			}

@@ -35,12 +35,12 @@ var rooms = map[string][]string{
 	"payments/lud16":           {"hashing", "internal/clip", "payments", "payments/bolt11"},
 	"payments/lnd":             {"hashing", "payments", "payments/bolt11"},
 	"payments/cashu":           {"hashing", "internal/clip", "internal/sqlite", "payments", "payments/bolt11", "relay"},
-	"payments/nwc":             {"domain", "hashing", "internal/clip", "internal/sqlite", "payments", "payments/bolt11", "relay"},
-	"payments/playnet":         {"hashing", "payments", "payments/bolt11", "payments/playnet/playurl", "internal/sqlite"},
+	"payments/nwc":             {"domain", "hashing", "internal/backoff", "internal/clip", "internal/sqlite", "payments", "payments/bolt11", "relay"},
+	"payments/playnet":         {"hashing", "internal/backoff", "internal/sqlite", "payments", "payments/bolt11", "payments/playnet/playurl"},
 	"payments/playnet/playurl": {"payments"},
 
 	"relay/nip01":       {"internal/clip"},
-	"relay":             {"hashing", "internal/clip", "internal/publicnet", "relay/nip01"},
+	"relay":             {"hashing", "internal/backoff", "internal/clip", "internal/publicnet", "relay/nip01"},
 	"relay/bunker":      {"hashing", "internal/clip", "relay", "relay/nip01"},
 	"relay/server":      {"hashing", "relay/nip01", "internal/sqlite"},
 	"relay/conformance": {"relay/nip01"},
@@ -64,7 +64,7 @@ var rooms = map[string][]string{
 	"agentruntime/message":                {"hashing", "agentruntime/pipeline", "agentruntime/redact", "agentruntime/wire"},
 	"agentruntime/curator":                {"agentruntime/pipeline", "agentruntime/wire", "hashing"},
 	"agentruntime/model/chat":             {"hashing"},
-	"agentruntime/model":                  {"hashing", "agentruntime/model/chat", "agentruntime/redact"},
+	"agentruntime/model":                  {"agentruntime/model/chat", "agentruntime/redact", "hashing", "internal/backoff"},
 	"agentruntime/model/scripted":         {"agentruntime/model/chat"},
 	"agentruntime/thinker":                {"hashing", "agentruntime/model/chat", "agentruntime/pipeline"},
 	"sdk/python":                          {}, // tests only, as in the next
@@ -99,7 +99,7 @@ var rooms = map[string][]string{
 	"provider/internal/announce":  {"domain", "hashing", "internal/recent", "lifecycle", "market/job", "market/kinds", "payments", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/admission": {"market/job", "market/kinds", "provider/internal/slots", "receipts", "schemas"},
 	"provider/internal/restore":   {"domain", "hashing", "market/job", "market/kinds", "provider/internal/publish", "receipts"},
-	"provider/internal/refund":    {"internal/clip", "market/job", "payments", "payments/destination", "payments/bolt11", "provider/internal/publish", "receipts"},
+	"provider/internal/refund":    {"internal/backoff", "internal/clip", "market/job", "payments", "payments/bolt11", "payments/destination", "provider/internal/publish", "receipts"},
 	"provider/internal/openjob":   {"market/job", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/charge":    {"hashing", "market/job", "payments", "provider/internal/openjob", "provider/internal/publish", "receipts", "schemas"},
 	"provider/internal/run":       {"hashing", "internal/clip", "lifecycle", "market/job", "payments", "provider/internal/openjob", "provider/internal/publish", "receipts", "replay", "schemas"},
@@ -117,7 +117,7 @@ var rooms = map[string][]string{
 	// The order of the stages, and nothing but that.
 	"buyer/internal/flow":    {"buyer/internal/author", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "hashing", "market/kinds", "payments", "receipts"},
 	"buyer/internal/offer":   {"buyer/approval", "buyer/internal/author", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "payments", "payments/bolt11", "receipts"},
-	"buyer/internal/pay":     {"buyer/purchase", "payments"},
+	"buyer/internal/pay":     {"buyer/purchase", "internal/backoff", "payments"},
 	"buyer/internal/profile": {"buyer/purchase", "hashing", "receipts", "schemas"},
 	"buyer/internal/proof":   {"buyer/internal/blob", "buyer/internal/profile", "buyer/purchase", "hashing", "payments", "receipts", "schemas"},
 	"buyer/internal/refund":  {"buyer/purchase", "hashing", "payments", "payments/destination", "payments/bolt11", "receipts"},
@@ -134,8 +134,9 @@ var rooms = map[string][]string{
 	// Several providers for one job: on the buyer's public API.
 	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
 
-	"internal/clip":   {},
-	"internal/recent": {},
+	"internal/backoff": {},
+	"internal/clip":    {},
+	"internal/recent":  {},
 	// Errors with a next step, and values for a person.
 	"internal/advice":  {},
 	"internal/display": {"internal/advice", "receipts"},

@@ -6,12 +6,13 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
 // watch forwards the wallet's hints until ctx ends.
 func (s *Service) watch(ctx context.Context) {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+	for pause := time.Second; ; {
 		err := s.cfg.Wallet.WatchInvoices(ctx, func(h payments.Hash) {
 			pause = time.Second
 			select {
@@ -24,9 +25,7 @@ func (s *Service) watch(ctx context.Context) {
 		}
 		s.cfg.Log.Warn("watching invoices ended, beginning again", "in", pause, "err", err)
 
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, &pause, time.Minute) != nil {
 			return
 		}
 	}

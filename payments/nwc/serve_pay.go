@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -114,7 +115,7 @@ const resendFor = 2 * time.Minute
 // moves; then the reservation is released.
 func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash payments.Hash) error {
 	until := time.Now().Add(resendFor)
-	for pause := time.Second; time.Now().Before(until); pause = min(2*pause, 15*time.Second) {
+	for pause := time.Second; time.Now().Before(until); {
 		sendErr := s.cfg.Wallet.SendPayment(ctx, pay)
 		if sendErr == nil {
 			return nil
@@ -133,10 +134,8 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 
 		// Sending the same invoice again is harmless: a wallet pays it once.
 		s.cfg.Log.Warn("a payment is perhaps not begun, sending again", "payment_hash", hash, "in", pause, "err", sendErr)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, ctx.Err())
+		if err := backoff.Wait(ctx, &pause, 15*time.Second); err != nil {
+			return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 		}
 	}
 
@@ -146,7 +145,7 @@ func (s *Service) begin(ctx context.Context, a *app, pay payments.Pay, hash paym
 // track waits for the end of the payment, however long the wallet is unavailable,
 // and records it.
 func (s *Service) track(ctx context.Context, client string, hash payments.Hash) (payments.Payment, error) {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+	for pause := time.Second; ; {
 		p, err := s.cfg.Wallet.TrackPayment(ctx, hash)
 		switch {
 		case err == nil && p.State == payments.PaymentSucceeded:
@@ -160,10 +159,8 @@ func (s *Service) track(ctx context.Context, client string, hash payments.Hash) 
 			s.cfg.Log.Warn("payment state not known, asking again", "payment_hash", hash, "in", pause, "err", err)
 		}
 
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return payments.Payment{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, ctx.Err())
+		if err := backoff.Wait(ctx, &pause, time.Minute); err != nil {
+			return payments.Payment{}, fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
@@ -48,16 +49,14 @@ func (s *Service) checkWallet(ctx context.Context, spend Spend) error {
 // made the payment. Nothing is recorded about another wallet's payment: its cost
 // stays reserved.
 func (s *Service) awaitWallet(ctx context.Context, spend Spend) error {
-	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
+	for pause := time.Second; ; {
 		err := s.checkWallet(ctx, spend)
 		if err == nil || errors.Is(err, errOtherWallet) {
 			return err
 		}
 		s.cfg.Log.Warn("the wallet does not answer, asking again", "payment_hash", spend.Hash, "in", pause, "err", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, ctx.Err())
+		if err := backoff.Wait(ctx, &pause, time.Minute); err != nil {
+			return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/playnet/playurl"
 )
@@ -112,7 +113,7 @@ func (c *Client) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 // ends, and returns ctx's error. It reconnects after failures and continues without
 // a gap; only ErrUnauthorized ends it.
 func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) error {
-	after, backoff := int64(-1), minBackoff
+	after, wait := int64(-1), minBackoff
 	for {
 		var resp watchResponse
 
@@ -123,13 +124,13 @@ func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 		case errors.Is(err, payments.ErrUnauthorized):
 			return err
 		case err != nil:
-			if err := pause(ctx, &backoff); err != nil {
+			if err := backoff.Wait(ctx, &wait, maxBackoff); err != nil {
 				return err
 			}
 			continue
 		}
 
-		after, backoff = resp.Next, minBackoff
+		after, wait = resp.Next, minBackoff
 		for _, h := range resp.Hashes {
 			hint(h)
 		}
@@ -151,7 +152,7 @@ func (c *Client) LookupPayment(ctx context.Context, hash payments.Hash) (p payme
 // TrackPayment waits until the payment has succeeded or failed, or ctx ends. It
 // reconnects after failures, which say nothing about the payment.
 func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
-	backoff := minBackoff
+	wait := minBackoff
 	for {
 		var resp trackResponse
 		err := c.call(ctx, MethodTrackPayment, hashRequest{hash}, &resp)
@@ -159,7 +160,7 @@ func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 		case ctx.Err() != nil:
 			return payments.Payment{}, ctx.Err()
 		case errors.Is(err, payments.ErrWalletUnavailable):
-			if err := pause(ctx, &backoff); err != nil {
+			if err := backoff.Wait(ctx, &wait, maxBackoff); err != nil {
 				return payments.Payment{}, err
 			}
 			continue
@@ -169,20 +170,7 @@ func (c *Client) TrackPayment(ctx context.Context, hash payments.Hash) (payments
 			return *resp.Payment, nil
 		}
 
-		backoff = minBackoff
-	}
-}
-
-// pause waits and doubles the next wait.
-func pause(ctx context.Context, backoff *time.Duration) error {
-	timer := time.NewTimer(*backoff)
-	defer timer.Stop()
-	*backoff = min(*backoff*2, maxBackoff)
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+		wait = minBackoff
 	}
 }
 

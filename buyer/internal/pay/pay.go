@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer/purchase"
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -112,7 +113,7 @@ func (p *Payer) Reserve(ctx context.Context, requestID string, c purchase.Charge
 // asked for until it is (B1-B6). Nothing is sent before told is closed.
 func (p *Payer) Outcome(ctx context.Context, of purchase.Purchase, told <-chan struct{}) (payments.Payment, error) {
 	due, bolt11 := of.Due()
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+	for pause := time.Second; ; {
 		pay, err := p.attempt(ctx, of, due, bolt11, told)
 		if err == nil && due.FailureUnsure(pay) {
 			err = fmt.Errorf("%w; of the last time it says: %s", ErrForgotten, pay.FailureReason)
@@ -125,9 +126,7 @@ func (p *Payer) Outcome(ctx context.Context, of purchase.Purchase, told <-chan s
 		}
 
 		p.Log.Warn("payment state not known, asking again", "request", of.RequestID, "payment_hash", due.PaymentHash, "in", pause, "err", err)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, &pause, 30*time.Second) != nil {
 			return payments.Payment{}, ctx.Err()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
@@ -92,7 +93,7 @@ func (s *Refunder) Serve(ctx context.Context) error {
 
 // refund brings one refund to its end and records that.
 func (s *Refunder) refund(ctx context.Context, r job.Refund) {
-	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+	for pause := time.Second; ; {
 		pay, err := s.payRefund(ctx, &r)
 		if err == nil && pay.State.Terminal() {
 			err = s.endRefund(ctx, r, pay)
@@ -107,9 +108,7 @@ func (s *Refunder) refund(ctx context.Context, r job.Refund) {
 		}
 		s.log.Warn("refund not done yet, asking again", "request", r.RequestID, "payment_hash", r.PaymentHash, "in", pause, "err", err)
 
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if backoff.Wait(ctx, &pause, 30*time.Second) != nil {
 			return
 		}
 	}
