@@ -143,7 +143,7 @@ vectors: ## write the receipt test vectors anew
 # docs/develop/benchmarks.md says what these measure. BENCHCOUNT runs each, for a median.
 bench: ## the benchmarks of this module, BENCHCOUNT times each
 	$(TEST) -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) ./hashing ./schemas ./receipts ./relay/nip01 \
-		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./agentruntime/sandbox ./agentruntime/agents/wasmhost ./internal/store ./internal/sigbatch ./relay/server ./bench
+		./agentruntime/frame ./agentruntime/pipeline ./agentruntime/supervisor ./internal/sqlite ./agentruntime/sandbox ./agentruntime/agents/wasmhost ./internal/store/... ./internal/sigbatch ./relay/server ./bench
 
 # An input that finds something new is made smaller for a moment only: without the
 # bound a slow fuzzer does nothing else. Go 1.26 may end one with "context deadline

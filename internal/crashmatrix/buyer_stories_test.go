@@ -22,15 +22,12 @@ func twoBuyers() []cell {
 	return []cell{{point: "B7", rail: hold, what: "two CLIs, one budget", way: killNode, whole: func(t *testing.T, w *world) {
 		before := w.read(t)
 		spent := before.spentMsats
-		w.edit(t, customer, fmt.Sprintf("max_msats_per_day: %d", dayMsats), fmt.Sprintf("max_msats_per_day: %d", spent+maxMsats))
-		restored := false
-		restore := func() {
-			if !restored {
-				restored = true
-				w.edit(t, customer, fmt.Sprintf("max_msats_per_day: %d", spent+maxMsats), fmt.Sprintf("max_msats_per_day: %d", dayMsats))
-			}
-		}
-		defer restore()
+		usual, narrow := fmt.Sprintf("max_msats_per_day: %d", dayMsats), fmt.Sprintf("max_msats_per_day: %d", spent+maxMsats)
+		w.edit(t, customer, usual, narrow)
+		defer w.edit(t, customer, narrow, usual)
+		fees, all := "# max_fee_msats: 10000", fmt.Sprintf("max_fee_msats: %d", maxMsats-priceMsats) // a purchase reserves its most
+		w.edit(t, customer, fees, all)
+		defer w.edit(t, customer, all, fees)
 		var first *process
 		began := make(chan struct{})
 		var paying buyer.Purchase

@@ -28,7 +28,7 @@ const (
 	customer = "buyer"
 
 	priceMsats = 20_000 // of a job that may take a minute
-	maxMsats   = 60_000 // what a purchase reserves
+	maxMsats   = 60_000 // what a purchase may cost
 	dayMsats   = 500_000_000
 
 	// patience bounds what one cell waits for; it is far more than one takes.

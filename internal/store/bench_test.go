@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
+	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/internal/store/storetest"
 )
 
 // BenchmarkJournalAppend is one durable journal entry of a pipeline: on a thread
@@ -20,10 +22,10 @@ import (
 func BenchmarkJournalAppend(b *testing.B) {
 	for _, wide := range []int{1, 100_000} {
 		b.Run(fmt.Sprintf("wide=%d", wide), func(b *testing.B) {
-			k := open(b)
+			k := storetest.Open(b)
 			thread := ""
 			for i := 0; i < wide; {
-				must(b, k.Update(b.Context(), func(tx *Tx) error {
+				storetest.Must(b, k.Update(b.Context(), func(tx *store.Tx) error {
 					for end := min(i+1000, wide); i < end; i++ {
 						thread = fmt.Sprintf("root.t-%d", i)
 						if err := tx.EnsureThread(thread, "p"); err != nil {
@@ -38,9 +40,9 @@ func BenchmarkJournalAppend(b *testing.B) {
 	}
 	for _, deep := range []int{1, 1_000} {
 		b.Run(fmt.Sprintf("deep=%d", deep), func(b *testing.B) {
-			k := open(b)
+			k := storetest.Open(b)
 			thread := "root" + strings.Repeat(".t", deep-1)
-			must(b, k.Update(b.Context(), func(tx *Tx) error { return tx.EnsureThread(thread, "p") }))
+			storetest.Must(b, k.Update(b.Context(), func(tx *store.Tx) error { return tx.EnsureThread(thread, "p") }))
 			appendTo(b, k, thread)
 		})
 	}
@@ -52,7 +54,7 @@ func BenchmarkJournalAppend(b *testing.B) {
 func BenchmarkHop(b *testing.B) {
 	for _, n := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("threads=%d", n), func(b *testing.B) {
-			k := open(b)
+			k := storetest.Open(b)
 			threads := hopThreads(b, k, n)
 			var (
 				left atomic.Int64
@@ -88,7 +90,7 @@ func BenchmarkHop(b *testing.B) {
 var hopIngress = pipeline.Ingress{Namespace: "urn:bench:v1", Tag: "Ping", Payload: []byte(`{"n":1}`), Sender: "outside"}
 
 // hopThreads are threads of one pipeline on k, each used once.
-func hopThreads(b *testing.B, k *testStore, n int) []*pipeline.Thread {
+func hopThreads(b *testing.B, k *storetest.DB, n int) []*pipeline.Thread {
 	b.Helper()
 	check := func(doc []byte) error { var v struct{ N int }; return json.Unmarshal(doc, &v) }
 	log := k.PipelineLog("main")
@@ -103,23 +105,23 @@ func hopThreads(b *testing.B, k *testStore, n int) []*pipeline.Thread {
 		Profiles: []pipeline.Profile{{Name: "main", Handlers: []string{"echo"}}},
 		Journal:  log, Audit: log,
 	})
-	must(b, err)
+	storetest.Must(b, err)
 	threads := make([]*pipeline.Thread, n)
 	for i := range threads {
 		threads[i], err = p.Open(pipeline.ThreadID(fmt.Sprintf("root.t-%d", i)), "main")
-		must(b, err)
+		storetest.Must(b, err)
 		_, err = threads[i].Submit(b.Context(), hopIngress)
-		must(b, err)
+		storetest.Must(b, err)
 	}
 	return threads
 }
 
-func appendTo(b *testing.B, k *testStore, thread string) {
+func appendTo(b *testing.B, k *storetest.DB, thread string) {
 	b.Helper()
 	log := k.PipelineLog("p")
 	e := pipeline.Entry{
 		Thread: pipeline.ThreadID(thread), Profile: "p", Direction: pipeline.Outbound, Handler: "h", PayloadTag: "t",
-		PayloadHash: digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainForever},
+		PayloadHash: storetest.Digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainForever},
 	}
 	var took []time.Duration
 	before := cpu(b)

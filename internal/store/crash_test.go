@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"bufio"
@@ -13,8 +13,10 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/purchases"
 	"github.com/lightwork-market/lightwork/internal/store/sales"
+	"github.com/lightwork-market/lightwork/internal/store/storetest"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -23,7 +25,7 @@ import (
 // line for each step that the store said is durable.
 func child(dir string) int {
 	ctx := context.Background()
-	k, err := Open(ctx, dir, Options{})
+	k, err := store.Open(ctx, dir, store.Options{})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -39,12 +41,12 @@ func child(dir string) int {
 		wg.Go(func() {
 			for i := 0; ; i++ {
 				name := fmt.Sprintf("%d/%d/%d", os.Getpid(), c, i)
-				err := sell(ctx, k.Sales("p"), testJob(name, receipts.ModeHold), say)
+				err := sell(ctx, k.Sales("p"), storetest.Job(name, receipts.ModeHold), say)
 				if err == nil {
 					err = journalOf(k, "root.of["+name+"]", say)
 				}
 				if err == nil {
-					err = buy(ctx, k.Purchases(), testPurchase(name), i%2 == 0, say)
+					err = buy(ctx, k.Purchases(), storetest.Purchase(name), i%2 == 0, say)
 				}
 				if err != nil {
 					fmt.Fprintln(os.Stderr, err)
@@ -62,15 +64,15 @@ func sell(ctx context.Context, s *sales.Store, j job.Job, say func(id, state str
 		return err
 	}
 	say(j.RequestID, "quoted")
-	for _, st := range steps() {
+	for _, st := range storetest.Steps() {
 		state := map[string]job.State{
 			"pay": job.StatePaid, "start": job.StateRunning, "finish": job.StateDelivering, "settle": job.StateSucceeded,
-		}[st.name]
+		}[st.Name]
 		if state == "" {
 			continue
 		}
-		if err := st.do(ctx, s, j); err != nil {
-			return fmt.Errorf("%s: %w", st.name, err)
+		if err := st.Do(ctx, s, j); err != nil {
+			return fmt.Errorf("%s: %w", st.Name, err)
 		}
 		say(j.RequestID, string(state))
 	}
@@ -82,20 +84,20 @@ func buy(ctx context.Context, s *purchases.Store, p buyer.Purchase, succeeds boo
 		return err
 	}
 	say(p.RequestID, "requested")
-	if err := reserve(ctx, s, p); err != nil {
+	if err := storetest.Reserve(ctx, s, p); err != nil {
 		return err
 	}
 	say(p.RequestID, "paying")
 	if !succeeds {
 		defer say(p.RequestID, "failed")
-		return s.Unpaid(ctx, p.RequestID, failedFor(p), buyer.StateFailed, "no route")
+		return s.Unpaid(ctx, p.RequestID, storetest.FailedFor(p), buyer.StateFailed, "no route")
 	}
 	defer say(p.RequestID, "paid")
-	return s.Paid(ctx, p.RequestID, paidFor(p))
+	return s.Paid(ctx, p.RequestID, storetest.PaidFor(p))
 }
 
-func journalOf(k *Store, thread string, say func(id, state string)) error {
-	if err := appendOne(k, thread, "h")(); err != nil {
+func journalOf(k *store.Store, thread string, say func(id, state string)) error {
+	if err := storetest.AppendOne(k, thread, "h")(); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	say(thread, "journaled")
@@ -111,20 +113,20 @@ var rank = map[string]int{
 
 func TestKillAnywhere(t *testing.T) {
 	requirements.Covers(t, "AP-14.1.1", "AP-14.1.2", "AP-14.2.2")
-	k := open(t)
+	k := storetest.Open(t)
 	acked := map[string]string{} // the last acknowledged state of each id
 	for round := range 4 {
-		must(t, k.Close())
-		killChild(t, k.dir, 150+90*round, acked)
+		storetest.Must(t, k.Close())
+		killChild(t, k.Dir, 150+90*round, acked)
 		k.Store = nil
-		k.reopen(t)
+		k.Reopen(t)
 		for id, want := range acked {
 			got := stateOf(t, k, id)
 			if rank[got] < rank[want] {
 				t.Fatalf("round %d: %s was acknowledged as %s and is %q", round, id, want, got)
 			}
 		}
-		checkProvider(t, k)
+		storetest.CheckProvider(t, k)
 		checkLedger(t, k)
 	}
 	if len(acked) < 50 {
@@ -136,11 +138,11 @@ func TestKillAnywhere(t *testing.T) {
 func killChild(t *testing.T, dir string, lines int, acked map[string]string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "KERNEL_TEST_CHILD="+dir)
+	cmd.Env = append(os.Environ(), "STORE_TEST_CHILD="+dir)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	storetest.Must(t, err)
+	storetest.Must(t, cmd.Start())
 	r := bufio.NewReader(pipe)
 	take := func(line string) {
 		if id, state, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
@@ -154,7 +156,7 @@ func killChild(t *testing.T, dir string, lines int, acked map[string]string) {
 		}
 		take(line)
 	}
-	must(t, cmd.Process.Kill())
+	storetest.Must(t, cmd.Process.Kill())
 	rest, _ := io.ReadAll(r)
 	for line := range strings.Lines(string(rest)) {
 		if strings.HasSuffix(line, "\n") { // a cut line was not acknowledged
@@ -164,9 +166,9 @@ func killChild(t *testing.T, dir string, lines int, acked map[string]string) {
 	_ = cmd.Wait() // it was killed
 }
 
-func stateOf(t *testing.T, k *testStore, id string) (state string) {
+func stateOf(t *testing.T, k *storetest.DB, id string) (state string) {
 	t.Helper()
-	k.view(t, func(tx *Tx) error {
+	k.Read(t, func(tx *store.Tx) error {
 		return tx.QueryRow(`SELECT state FROM job_current WHERE request_id = ?1
 			UNION ALL SELECT state FROM purchase_current WHERE request_id = ?1
 			UNION ALL SELECT 'journaled' FROM journal_by_thread WHERE thread_id = ?1`, id).Scan(&state)
@@ -175,7 +177,7 @@ func stateOf(t *testing.T, k *testStore, id string) (state string) {
 }
 
 // checkLedger holds the ledger against the purchases it is for.
-func checkLedger(t *testing.T, k *testStore) {
+func checkLedger(t *testing.T, k *storetest.DB) {
 	t.Helper()
 	for what, query := range map[string]string{
 		"reservations without a payment on the way": `SELECT count(*) FROM (SELECT request_id, sum(reserved_msats) AS held FROM ledger GROUP BY request_id)
@@ -184,9 +186,9 @@ func checkLedger(t *testing.T, k *testStore) {
 			AND amount_msats + fee_msats <> (SELECT sum(spent_msats) FROM ledger l WHERE l.request_id = p.request_id AND l.purpose = p.purpose)`,
 		"attempts without a reservation": "SELECT count(*) FROM attempts WHERE request_id NOT IN (SELECT request_id FROM ledger)",
 	} {
-		if n := k.count(t, query); n != 0 {
+		if n := k.Count(t, query); n != 0 {
 			t.Errorf("%s: %d", what, n)
 		}
 	}
-	checkTotals(t, k)
+	storetest.CheckTotals(t, k)
 }

@@ -1,4 +1,4 @@
-package store
+package store_test
 
 import (
 	"slices"
@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/storetest"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -16,21 +18,21 @@ import (
 // TestNamesOfASoldJob: names and events that other tables hold are the job's, though
 // none has its request id written beside it.
 func TestNamesOfASoldJob(t *testing.T) {
-	k := open(t)
+	k := storetest.Open(t)
 	s := k.Sales("p")
-	j := testJob("x", "hold")
-	toState(t, s, j, job.StateDelivering)
-	acks := acksOf(t, s)
-	must(t, s.AddAcks(t.Context(), acks...))
-	must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, settled(j), issuer(j)))
-	toState(t, s, testJob("another", "hold"), job.StateDelivering)
+	j := storetest.Job("x", "hold")
+	storetest.ToState(t, s, j, job.StateDelivering)
+	acks := storetest.AcksOf(t, s)
+	storetest.Must(t, s.AddAcks(t.Context(), acks...))
+	storetest.Must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, storetest.Settled(j), storetest.Issuer(j)))
+	storetest.ToState(t, s, storetest.Job("another", "hold"), job.StateDelivering)
 
-	d := directiveOf(j)
+	d := storetest.DirectiveOf(j)
 	done, err := s.Job(t.Context(), j.RequestID)
-	must(t, err)
+	storetest.Must(t, err)
 	var found []journal.Names
 	var open []outbox.Pending
-	k.view(t, func(tx *Tx) (err error) {
+	k.Read(t, func(tx *store.Tx) (err error) {
 		if found, err = tx.Lookup(d.ID); err != nil {
 			return err
 		}
@@ -42,7 +44,7 @@ func TestNamesOfASoldJob(t *testing.T) {
 	}
 	want := map[journal.NameKind][]string{
 		journal.NameJobHash: {j.JobHash.String()}, journal.NamePaymentHash: {j.PaymentHash.String()},
-		journal.NameThread: {threadOf(j)}, journal.NameDirective: {d.ID}, journal.NameSession: {done.Result.SessionID},
+		journal.NameThread: {storetest.ThreadOf(j)}, journal.NameDirective: {d.ID}, journal.NameSession: {done.Result.SessionID},
 		journal.NameResultEvent: {done.Result.EventID}, journal.NameReceipt: {done.ReceiptID},
 	}
 	if diff := cmp.Diff(want, found[0].Names); diff != "" {

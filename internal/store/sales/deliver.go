@@ -136,12 +136,14 @@ func (s *Store) AdoptReceipt(ctx context.Context, sequence int64, hash hashing.D
 	return adopted && err == nil, err
 }
 
+const tip = "SELECT sequence, receipt_hash FROM receipt_tip"
+
 // nextReceipt has the receipt made that continues the chain.
 func (tx *transaction) nextReceipt(issue func(job.Issue) (job.Issued, error)) (job.Issue, job.Issued, error) {
 	in := job.Issue{Sequence: 1, At: tx.Now()}
 	var last int64
 	var previous hashing.Digest
-	err := tx.QueryRow("SELECT sequence, receipt_hash FROM receipt_tip").Scan(&last, row.Into(&previous))
+	err := tx.QueryRow(tip).Scan(&last, row.Into(&previous))
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return in, job.Issued{}, fmt.Errorf("read last receipt: %w", err)
 	}
