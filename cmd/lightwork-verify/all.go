@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// listed is how many names of a folder are read at a time, so that a folder of
+	// groupSize is how many names of a folder are read at a time, so that a folder of
 	// any size needs the same memory. Reports are printed in such groups, sorted by
 	// name.
-	listed = 4096
-	// together is how many bundles one processor takes at a time: enough to make
+	groupSize = 4096
+	// batchSize is how many bundles one processor takes at a time: enough to make
 	// their signatures cheap, few enough to give all processors some.
-	together = 128
+	batchSize = 128
 )
 
 // tally sums up the results of a folder.
@@ -55,7 +55,7 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	pace := newPacer()
 	for {
 		pace.set(t.bundles)
-		entries, err := dir.ReadDir(listed)
+		entries, err := dir.ReadDir(groupSize)
 		if err == nil {
 			err = t.verify(o, entries, stdout, shown)
 		}
@@ -102,7 +102,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		bundles = append(bundles, e)
 	}
 
-	runs := slices.Collect(slices.Chunk(bundles, together))
+	runs := slices.Collect(slices.Chunk(bundles, batchSize))
 	reports := make([]chan []graded, len(runs))
 	for i := range reports {
 		reports[i] = make(chan []graded, 1)
@@ -158,7 +158,7 @@ func couldBeBundle(dir string) bool {
 	defer f.Close()
 
 	for {
-		names, err := f.Readdirnames(listed)
+		names, err := f.Readdirnames(groupSize)
 		for _, name := range names {
 			if receipts.IsBundleFile(name) {
 				return true
@@ -261,8 +261,8 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %s", n, thing)
 }
 
-// most bounds the gaps and faults of a chain that are printed; JSON has all.
-const most = 10
+// maxPrinted bounds the gaps and faults of a chain that are printed; JSON has all.
+const maxPrinted = 10
 
 func printChain(b *strings.Builder, c receipts.ChainReport) {
 	fmt.Fprintf(b, "\nchain of %s: %s up to number %d\n", c.ProviderID, count(c.Receipts, "receipt"), c.Last)
@@ -270,24 +270,24 @@ func printChain(b *strings.Builder, c receipts.ChainReport) {
 		b.WriteString("  complete; that there is no second chain is not shown\n")
 	}
 	if len(c.Missing) > 0 {
-		named := make([]string, 0, most)
-		for _, span := range c.Missing[:min(most, len(c.Missing))] {
+		named := make([]string, 0, maxPrinted)
+		for _, span := range c.Missing[:min(maxPrinted, len(c.Missing))] {
 			named = append(named, span.String())
 		}
 		fmt.Fprintf(b, "  not provable  missing %s%s\n", strings.Join(named, ", "), andMore(len(c.Missing)))
 	}
 
-	for _, fault := range c.Faults[:min(most, len(c.Faults))] {
+	for _, fault := range c.Faults[:min(maxPrinted, len(c.Faults))] {
 		fmt.Fprintf(b, "  failed        %s\n", fault)
 	}
-	if len(c.Faults) > most {
+	if len(c.Faults) > maxPrinted {
 		fmt.Fprintf(b, "  failed       %s\n", andMore(len(c.Faults)))
 	}
 }
 
 func andMore(n int) string {
-	if n <= most {
+	if n <= maxPrinted {
 		return ""
 	}
-	return fmt.Sprintf(" and %d more", n-most)
+	return fmt.Sprintf(" and %d more", n-maxPrinted)
 }

@@ -3,17 +3,17 @@ package main
 import "runtime/debug"
 
 const (
-	// uncollected is how much garbage may accumulate. A bundle leaves about 200 KB
+	// maxGarbage is how much garbage may accumulate. A bundle leaves about 200 KB
 	// of garbage and little live memory, so that the collector by itself would run
 	// after every few dozen bundles.
-	uncollected = 36 << 20
-	// lives is the live memory of a run, besides that of each receipt.
-	lives = 9 << 20
-	// kept is the memory for a receipt in its chain.
-	kept = 72
-	// plenty is the heap size above which the collector runs more often, whatever
+	maxGarbage = 36 << 20
+	// liveMemory is the live memory of a run, besides that of each receipt.
+	liveMemory = 9 << 20
+	// receiptMemory is the memory for a receipt in its chain.
+	receiptMemory = 72
+	// largeHeap is the heap size above which the collector runs more often, whatever
 	// the garbage, as for bundles of many megabytes.
-	plenty = 256 << 20
+	largeHeap = 256 << 20
 )
 
 // pacer makes the collector run when a fixed amount of garbage has accumulated,
@@ -25,6 +25,6 @@ type pacer struct{ most int64 } // the memory limit set by the user
 func newPacer() pacer { return pacer{debug.SetMemoryLimit(-1)} }
 
 func (p pacer) set(bundles int) {
-	debug.SetGCPercent(max(10, 100*uncollected/(lives+kept*bundles)))
-	debug.SetMemoryLimit(min(p.most, plenty+2*kept*int64(bundles)))
+	debug.SetGCPercent(max(10, 100*maxGarbage/(liveMemory+receiptMemory*bundles)))
+	debug.SetMemoryLimit(min(p.most, largeHeap+2*receiptMemory*int64(bundles)))
 }

@@ -28,11 +28,11 @@ func newProgress(w io.Writer) *progress {
 	return p
 }
 
-// often is the least time between two updates.
-const often = 100 * time.Millisecond
+// minInterval is the least time between two updates.
+const minInterval = 100 * time.Millisecond
 
 func (p *progress) show(t *tally) {
-	if p.w == nil || time.Since(p.last) < often {
+	if p.w == nil || time.Since(p.last) < minInterval {
 		return
 	}
 	p.last, p.written = time.Now(), true

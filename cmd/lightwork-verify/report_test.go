@@ -18,7 +18,7 @@ import (
 // TestChainOfManyFaults: a text names ten gaps and ten faults of a chain and counts the
 // others, so that a provider cannot scroll the verdict away.
 func TestChainOfManyFaults(t *testing.T) {
-	for n, rest := range map[int]string{0: "", 1: "", most: "", most + 1: " and 1 more", most + 90: " and 90 more"} {
+	for n, rest := range map[int]string{0: "", 1: "", maxPrinted: "", maxPrinted + 1: " and 1 more", maxPrinted + 90: " and 90 more"} {
 		c := receipts.ChainReport{ProviderID: "p", Receipts: 2, Last: 500}
 		for i := range n {
 			c.Missing = append(c.Missing, receipts.Span{From: int64(3 * i), To: int64(3*i + 1)})
@@ -27,7 +27,7 @@ func TestChainOfManyFaults(t *testing.T) {
 		var b strings.Builder
 		printChain(&b, c)
 		text := b.String()
-		if faults := strings.Count(text, "fault "); faults != min(n, most) {
+		if faults := strings.Count(text, "fault "); faults != min(n, maxPrinted) {
 			t.Errorf("%d of %d faults are named in\n%s", faults, n, text)
 		}
 		if named := strings.Count(text, " more\n"); named != map[bool]int{true: 2}[rest != ""] || rest != "" && strings.Count(text, rest+"\n") != 2 {
@@ -63,7 +63,7 @@ func TestProgress(t *testing.T) {
 	if out.String() != first {
 		t.Error("a line was written over at once")
 	}
-	p.last = p.last.Add(-2 * often)
+	p.last = p.last.Add(-2 * minInterval)
 	p.show(&now)
 	if out.Len() <= len(first) {
 		t.Error("a line stands for good")

@@ -40,7 +40,7 @@ func TestWorkerReports(t *testing.T) {
 		}
 		want[name+".tar"] = receipts.Verify(bundle, receipts.Pins{})
 	}
-	if len(want) < 2*together {
+	if len(want) < 2*batchSize {
 		t.Fatalf("%d vectors are too few to read one over another", len(want))
 	}
 	archives, err := os.ReadDir(dir)
@@ -48,7 +48,7 @@ func TestWorkerReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	var w worker
-	for run := range slices.Chunk(archives, together) {
+	for run := range slices.Chunk(archives, batchSize) {
 		for _, g := range w.verify(options{bundle: dir}, run) {
 			if !reflect.DeepEqual(g.Report, want[g.Bundle]) {
 				t.Errorf("%s: beside others %+v, alone %+v", g.Bundle, g.Report, want[g.Bundle])

@@ -181,9 +181,9 @@ func (e *engine) keysetOf(ctx context.Context, id string) (*keyset, error) {
 // end of an op usually starts the next one.
 func (e *engine) afterOp(o op) {
 	if o.kind == "claim" {
-		e.tell(o.hash)
+		e.notify(o.hash)
 	} else {
-		e.tell(payments.Hash{})
+		e.notify(payments.Hash{})
 	}
 	e.wake()
 }
@@ -285,7 +285,7 @@ func (e *engine) renew(ctx context.Context, o op) error {
 		if err != nil {
 			return err
 		}
-		doc, err := text(outputs)
+		doc, err := columnText(outputs)
 		if err != nil {
 			return err
 		}

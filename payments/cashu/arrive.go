@@ -93,7 +93,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		if why != nil {
 			return endArrival(tx, a.id, "refused")
 		}
-		if err := e.room(tx, brings); err != nil {
+		if err := e.checkCap(tx, brings); err != nil {
 			return err // a top-up was started after the examination
 		}
 
@@ -118,7 +118,7 @@ func (e *engine) accept(ctx context.Context, a arrival) error {
 		e.cfg.Log.Warn("notes that were sent to us are not taken", "payment_hash", a.hash, "err", why)
 	}
 	if err == nil {
-		e.tell(a.hash)
+		e.notify(a.hash)
 		e.wake() // a claim may have been written
 	}
 
@@ -166,7 +166,7 @@ func (e *engine) examine(ctx context.Context, a arrival) (brings int64, err erro
 	// This may be more than the invoice asks for.
 	brings = (total(a.notes) - fee) * 1000
 	if row.state == "open" { // in other states the payment is refused anyway
-		if err := e.db.View(ctx, func(tx *sqlite.Tx) error { return e.room(tx, brings) }); err != nil {
+		if err := e.db.View(ctx, func(tx *sqlite.Tx) error { return e.checkCap(tx, brings) }); err != nil {
 			return 0, err
 		}
 	}

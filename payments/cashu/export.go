@@ -56,7 +56,7 @@ func (w *Wallet) Export(ctx context.Context, sats int64) (t Token, err error) {
 		})
 		return done, err
 	})
-	return t, wrap("export", err)
+	return t, wrapError("export", err)
 }
 
 func (w *Wallet) beginExport(tx *sqlite.Tx, k *keyset, sats int64) (id int64, err error) {
@@ -124,7 +124,7 @@ func (w *Wallet) Tokens(ctx context.Context) (list []Token, err error) {
 		}
 		return rows.Err()
 	})
-	return list, wrap("list tokens", err)
+	return list, wrapError("list tokens", err)
 }
 
 const tokenColumns = `SELECT id, at_ms, outputs, token FROM ops `

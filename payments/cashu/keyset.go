@@ -242,7 +242,7 @@ func (w *Wallet) outputs(tx *sqlite.Tx, k *keyset, amounts []int64, l *lock) ([]
 	for i := range amounts {
 		secret, r, err := w.cfg.Seed.derive(k.id, first+uint32(i))
 		if err == nil && l != nil {
-			secret, err = l.secret(secret)
+			secret, err = l.noteSecret(secret)
 		}
 		if err != nil {
 			return nil, err

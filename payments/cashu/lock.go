@@ -34,9 +34,9 @@ type condition struct {
 
 const kindHTLC = "HTLC"
 
-// secret returns the secret of one note under the lock. n_sigs has its default, but
+// noteSecret returns the secret of one note under the lock. n_sigs has its default, but
 // some mints require no signature without it.
-func (l lock) secret(nonce string) (string, error) {
+func (l lock) noteSecret(nonce string) (string, error) {
 	doc, err := json.Marshal([]any{kindHTLC, condition{
 		Nonce: nonce,
 		Data:  l.hash.String(),

@@ -72,7 +72,7 @@ func (w *Wallet) MeltQuote(ctx context.Context, invoice string) (m Melt, err err
 		return m, fmt.Errorf("quote melt: %w", err)
 	}
 
-	return m, wrap("quote melt", w.db.Update(ctx, func(tx *sqlite.Tx) error { return keepMeltQuote(tx, m) }))
+	return m, wrapError("quote melt", w.db.Update(ctx, func(tx *sqlite.Tx) error { return keepMeltQuote(tx, m) }))
 }
 
 // meltable refuses invoices that no mint can pay.
@@ -130,7 +130,7 @@ func (w *Wallet) MeltCost(ctx context.Context, m Melt) (sats int64, err error) {
 		sats = p.cost
 		return err
 	})
-	return sats, wrap("cost of melt", err)
+	return sats, wrapError("cost of melt", err)
 }
 
 func (w *Wallet) planMelt(tx *sqlite.Tx, k *keyset, m Melt) (plan, error) {
@@ -242,7 +242,7 @@ func (w *Wallet) LookupMelt(ctx context.Context, hash payments.Hash) (m Melt, er
 		m, err = selectMelt(tx, hash)
 		return err
 	})
-	return m, wrap("look up melt", err)
+	return m, wrapError("look up melt", err)
 }
 
 // AwaitMelt waits for the end of a melt.
@@ -251,7 +251,7 @@ func (w *Wallet) AwaitMelt(ctx context.Context, hash payments.Hash) (m Melt, err
 		m, err = w.LookupMelt(ctx, hash)
 		return m.State == MeltPaid || m.State == MeltFailed, err
 	})
-	return m, wrap("await melt", err)
+	return m, wrapError("await melt", err)
 }
 
 // Melts lists the started melts, the oldest first.
@@ -271,7 +271,7 @@ func (w *Wallet) Melts(ctx context.Context) (list []Melt, err error) {
 		}
 		return rows.Err()
 	})
-	return list, wrap("list melts", err)
+	return list, wrapError("list melts", err)
 }
 
 const meltColumns = `SELECT payment_hash, bolt11, amount_msats, quote, sats, reserve_sats, expires_ms, state, cost_sats, preimage, failure, at_ms FROM melts `

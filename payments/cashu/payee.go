@@ -37,7 +37,7 @@ func (w *Wallet) CreateInvoice(ctx context.Context, n payments.NewInvoice) (inv 
 	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
 		old, err := selectInvoice(tx, hash)
 		if errors.Is(err, payments.ErrNotFound) {
-			if err := w.room(tx, row.amountMsats); err != nil {
+			if err := w.checkCap(tx, row.amountMsats); err != nil {
 				return err
 			}
 			return insertInvoice(tx, row)
@@ -244,7 +244,7 @@ func (w *Wallet) CancelInvoice(ctx context.Context, hash payments.Hash) error {
 	if err != nil {
 		return fmt.Errorf("cancel invoice: %w", err)
 	}
-	w.tell(hash)
+	w.notify(hash)
 	return nil
 }
 

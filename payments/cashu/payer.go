@@ -20,7 +20,7 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	}
 	known, err := w.hasPayment(ctx, inv.PaymentHash)
 	if err != nil || known {
-		return wrap("send payment", err)
+		return wrapError("send payment", err)
 	}
 	if time.Now().After(inv.ExpiresAt()) {
 		return fmt.Errorf("send payment: %w: at %s", payments.ErrExpired, inv.ExpiresAt().Format(time.RFC3339))
@@ -54,7 +54,7 @@ func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 		return nil, fmt.Errorf("%w: %s", payments.ErrSelfPayment, inv.PaymentHash)
 	case time.Duration(inv.Ecash.LockSeconds)*time.Second > maxLock:
 		return nil, fmt.Errorf("%w: it wants the notes locked for %d s, more than %v", payments.ErrBadRequest, inv.Ecash.LockSeconds, maxLock)
-	case !w.shared(inv.Ecash.Relays):
+	case !w.sharesRelay(inv.Ecash.Relays):
 		return nil, fmt.Errorf("%w: the payee listens on none of our relays, but on %q", payments.ErrNoRoute, inv.Ecash.Relays)
 	}
 
@@ -211,7 +211,7 @@ func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (p paymen
 	return p, nil
 }
 
-func wrap(what string, err error) error {
+func wrapError(what string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 		if preimage, ok := preimageIn(s.Witness, row.hash); ok && s.State == stateSpent {
 			err := e.db.Update(ctx, func(tx *sqlite.Tx) error { return markSucceeded(tx, preimage) })
 			delete(e.next, row.hash)
-			e.tell(payments.Hash{})
+			e.notify(payments.Hash{})
 			return err
 		}
 	}

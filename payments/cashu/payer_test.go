@@ -153,7 +153,7 @@ func TestStrangersMessages(t *testing.T) {
 	inv := must[payments.Invoice](b)(payee.CreateInvoice(t.Context(), ask(b.secret(), true, 50_000)))
 	l := lock{hash: inv.PaymentHash, payee: payee.node, refund: payer.node, until: time.Now().Add(b.cfg.Lock).Unix()}
 	for i := range byte(3 * maxArrivals) {
-		made := note{Amount: 50, Keyset: b.keyset(payee), Secret: must[string](b)(l.secret(string('a' + rune(i)))), C: "02" + strings.Repeat("ab", 32)}
+		made := note{Amount: 50, Keyset: b.keyset(payee), Secret: must[string](b)(l.noteSecret(string('a' + rune(i)))), C: "02" + strings.Repeat("ab", 32)}
 		if i%2 == 0 {
 			made.Keyset = "00000000000000ff" // of nobody
 		}

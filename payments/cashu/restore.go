@@ -110,7 +110,7 @@ func (w *Wallet) searchFirst(ctx context.Context, k *keyset) error {
 	if s.result.Notes > 0 {
 		w.cfg.Log.Warn("the mint has notes of this seed that the file did not know of: they are here now", "notes", s.result.Notes, "sats", s.result.Sats)
 	}
-	return wrap("search for notes of before", err)
+	return wrapError("search for notes of before", err)
 }
 
 // restoreBatch searches for the notes of a batch of numbers. It stores the good
@@ -235,7 +235,7 @@ func existingSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
 	for i, n := range notes {
 		secrets[i] = n.Secret
 	}
-	doc, err := text(secrets)
+	doc, err := columnText(secrets)
 	if err != nil {
 		return nil, err
 	}

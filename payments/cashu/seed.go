@@ -66,8 +66,8 @@ func (Seed) String() string { return "[seed]" }
 // LogValue does for slog what String does for fmt.
 func (s Seed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// key derives a private key for a purpose.
-func (s Seed) key(use string, salt []byte) *btcec.PrivateKey {
+// deriveKey derives a private key for a purpose.
+func (s Seed) deriveKey(use string, salt []byte) *btcec.PrivateKey {
 	secret := s.secret()
 	mac := hmac.New(sha256.New, secret.bytes[:])
 	mac.Write([]byte("lightwork/cashu/" + use + "/v1"))
@@ -77,10 +77,10 @@ func (s Seed) key(use string, salt []byte) *btcec.PrivateKey {
 }
 
 // nodeKey identifies the wallet: it signs invoices, locks notes and seals messages.
-func (s Seed) nodeKey() *btcec.PrivateKey { return s.key("node", nil) }
+func (s Seed) nodeKey() *btcec.PrivateKey { return s.deriveKey("node", nil) }
 
 // refundKey takes back the notes of one payment.
-func (s Seed) refundKey(h payments.Hash) *btcec.PrivateKey { return s.key("refund", h[:]) }
+func (s Seed) refundKey(h payments.Hash) *btcec.PrivateKey { return s.deriveKey("refund", h[:]) }
 
 // Parts of NUT-13's path m/129372'/0'/keyset'/counter'/part.
 const (

@@ -143,7 +143,7 @@ func (e *engine) endExpired(ctx context.Context, row invoiceRow) error {
 	}
 	after, err := e.invoice(ctx, row.hash)
 	if err == nil && after.state != row.state {
-		e.tell(row.hash)
+		e.notify(row.hash)
 	}
 	return err
 }

@@ -72,8 +72,8 @@ func fromMillis(ms sql.NullInt64) time.Time {
 	return time.UnixMilli(ms.Int64).UTC()
 }
 
-// text encodes a JSON column; it is only used with our own structs.
-func text(v any) (string, error) {
+// columnText encodes a JSON column; it is only used with our own structs.
+func columnText(v any) (string, error) {
 	doc, err := json.Marshal(v)
 	return string(doc), err
 }
@@ -124,7 +124,7 @@ func nextCounter(tx *sqlite.Tx, keyset string, n int) (uint32, error) {
 // insertNotes adds notes to the wallet. Existing ones are not changed.
 func insertNotes(tx *sqlite.Tx, notes []note) error {
 	for _, n := range notes {
-		doc, err := text(n)
+		doc, err := columnText(n)
 		if err != nil {
 			return err
 		}
@@ -174,8 +174,8 @@ type op struct {
 
 // insertOp commits to a request and reserves those of its inputs that are ours.
 func insertOp(tx *sqlite.Tx, o op) error {
-	inputs, err1 := text(o.inputs)
-	outputs, err2 := text(o.outputs)
+	inputs, err1 := columnText(o.inputs)
+	outputs, err2 := columnText(o.outputs)
 	if err := firstError(err1, err2); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func unfinishedInvoices(tx *sqlite.Tx) (list []invoiceRow, err error) {
 }
 
 func holdInvoice(tx *sqlite.Tx, hash payments.Hash, notes []note, until time.Time) error {
-	doc, err := text(notes)
+	doc, err := columnText(notes)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ type arrival struct {
 // insertArrival stores a message once. It returns false if the message is known or
 // there are most messages already.
 func insertArrival(tx *sqlite.Tx, hash payments.Hash, notes []note, most int) (bool, error) {
-	doc, err := text(notes)
+	doc, err := columnText(notes)
 	if err != nil {
 		return false, err
 	}

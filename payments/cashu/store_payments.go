@@ -85,7 +85,7 @@ func sentPayments(tx *sqlite.Tx) (list []paymentRow, err error) {
 // markSent stores the locked notes: from now on the payee may take them, and we may
 // again after the lock.
 func markSent(tx *sqlite.Tx, hash payments.Hash, notes []note) error {
-	doc, err := text(notes)
+	doc, err := columnText(notes)
 	if err != nil {
 		return err
 	}

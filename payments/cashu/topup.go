@@ -37,7 +37,7 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	if sats < 1 || sats > maxSats {
 		return t, fmt.Errorf("top up: %w: %d sats", payments.ErrAmount, sats)
 	}
-	if err := w.db.View(ctx, func(tx *sqlite.Tx) error { return w.room(tx, sats*1000) }); err != nil {
+	if err := w.db.View(ctx, func(tx *sqlite.Tx) error { return w.checkCap(tx, sats*1000) }); err != nil {
 		return t, fmt.Errorf("top up: %w", err)
 	}
 
@@ -59,10 +59,10 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 
 	err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
 		// Another top-up may have started while the mint was asked.
-		if err := w.room(tx, sats*1000); err != nil {
+		if err := w.checkCap(tx, sats*1000); err != nil {
 			return err
 		}
-		o := op{kind: "topup", quote: answer.Quote, until: answer.until()}
+		o := op{kind: "topup", quote: answer.Quote, until: answer.expiry()}
 		if o.outputs, err = w.outputs(tx, k, amounts, nil); err != nil {
 			return err
 		}
@@ -79,9 +79,9 @@ func (w *Wallet) Topup(ctx context.Context, sats int64) (t Topup, err error) {
 	return t, nil
 }
 
-// until is when the mint's invoice can no longer be paid: the later one of the
+// expiry is when the mint's invoice can no longer be paid: the later one of the
 // mint's and the invoice's own expiry; zero if there is neither.
-func (a quoteAnswer) until() (end time.Time) {
+func (a quoteAnswer) expiry() (end time.Time) {
 	if a.Expiry > 0 {
 		end = time.Unix(a.Expiry, 0)
 	}
@@ -108,7 +108,7 @@ func (w *Wallet) AwaitTopup(ctx context.Context, t Topup) error {
 		})
 		return done, err
 	})
-	return wrap("await top-up", err)
+	return wrapError("await top-up", err)
 }
 
 // checkTopup asks whether the mint's invoice was paid, so that the notes can be fetched.

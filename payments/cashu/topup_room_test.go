@@ -81,7 +81,7 @@ func TestRoomOfTopup(t *testing.T) {
 	w := must[*Wallet](b)(Open(t.Context(), cfg)) // and not served: nothing ends but by the test
 	defer w.Close()
 	room := func(sats int64) error {
-		return w.db.View(t.Context(), func(tx *sqlite.Tx) error { return w.room(tx, sats*1000) })
+		return w.db.View(t.Context(), func(tx *sqlite.Tx) error { return w.checkCap(tx, sats*1000) })
 	}
 	topup := must[Topup](b)(w.Topup(t.Context(), 60))
 	change := func(query string, args ...any) {
@@ -138,7 +138,7 @@ func TestEndOfTopup(t *testing.T) {
 		{"the mint is later", quoteAnswer{Request: inv.BOLT11, Expiry: late}, late},
 		{"no time", quoteAnswer{Request: "lnbc1made-up", Expiry: -5}, 0},
 	} {
-		got := c.answer.until()
+		got := c.answer.expiry()
 		if c.want == 0 && !got.IsZero() || c.want != 0 && got.Unix() != c.want {
 			t.Errorf("%s: %s", c.name, got)
 		}

@@ -86,7 +86,7 @@ func TestDerive(t *testing.T) {
 func TestParseLock(t *testing.T) {
 	key := pointText(newSeed(t).nodeKey().PubKey())
 	want := lock{hash: payments.Preimage{1}.Hash(), payee: key, refund: key, until: 1_900_000_000}
-	secret, err := want.secret("00ff")
+	secret, err := want.noteSecret("00ff")
 	if err != nil {
 		t.Fatal(err)
 	}

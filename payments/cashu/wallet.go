@@ -173,9 +173,9 @@ func (w *Wallet) wake() {
 	}
 }
 
-// tell notifies everybody who waits for a change, and sends a hint about the
+// notify notifies everybody who waits for a change, and sends a hint about the
 // invoice unless the hash is zero.
-func (w *Wallet) tell(invoice payments.Hash) {
+func (w *Wallet) notify(invoice payments.Hash) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
@@ -217,8 +217,8 @@ func (w *Wallet) await(ctx context.Context, look func() (done bool, err error)) 
 	}
 }
 
-// shared reports whether one of the relays is ours.
-func (w *Wallet) shared(relays []string) bool {
+// sharesRelay reports whether one of the relays is ours.
+func (w *Wallet) sharesRelay(relays []string) bool {
 	for _, theirs := range relays {
 		for _, ours := range w.cfg.Relays {
 			if strings.TrimSuffix(theirs, "/") == strings.TrimSuffix(ours, "/") {
@@ -235,11 +235,11 @@ func refused(err error) bool {
 	return errors.As(err, &m)
 }
 
-// room returns an error if msats more would exceed MaxMsats. It counts the notes at
+// checkCap returns an error if msats more would exceed MaxMsats. It counts the notes at
 // the mint and those that may come back, held notes, and open top-ups. It must be
 // called in the transaction that writes what needs the room. Unpaid invoices do not
 // count: anybody may request them, and with enough of them could block real payers.
-func (w *Wallet) room(tx *sqlite.Tx, msats int64) error {
+func (w *Wallet) checkCap(tx *sqlite.Tx, msats int64) error {
 	if w.cfg.MaxMsats == 0 {
 		return nil
 	}

@@ -140,7 +140,7 @@ func (c *client) authenticate(ev *nostr.Event) {
 		defer func() { <-c.srv.authChecks }()
 		return nip01.Verify(ev)
 	})
-	c.ok(ev.ID, reason == "", reason)
+	c.sendOK(ev.ID, reason == "", reason)
 }
 
 // demandAuth sends the challenge, to which the following refusal refers.

@@ -266,7 +266,7 @@ func (c *client) publish(ctx context.Context, ev *nostr.Event) error {
 		reason = c.admitProtected(ev)
 	}
 	if reason != "" {
-		c.ok(ev.ID, false, reason)
+		c.sendOK(ev.ID, false, reason)
 		return nil
 	}
 
@@ -335,25 +335,25 @@ func (c *client) sendNow(f frame, scratch *[]byte) {
 	}
 }
 
-func (c *client) ok(id string, accepted bool, text string) {
+func (c *client) sendOK(id string, accepted bool, text string) {
 	if !accepted {
 		c.srv.metrics.refuse(nip01.LabelOK, text)
 	}
 	c.send(frame{text: nip01.AppendOK(nil, id, accepted, text)})
 }
 
-func (c *client) closed(subID, text string) {
+func (c *client) sendClosed(subID, text string) {
 	c.srv.metrics.refuse(nip01.LabelClosed, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelClosed, subID, text)})
 }
 
-// negError refuses a NIP-77 synchronisation in its own form.
-func (c *client) negError(subID, text string) {
+// sendNegError refuses a NIP-77 synchronisation in its own form.
+func (c *client) sendNegError(subID, text string) {
 	c.srv.metrics.refuse(nip01.LabelNegError, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNegError, subID, text)})
 }
 
-func (c *client) notice(text string) {
+func (c *client) sendNotice(text string) {
 	c.srv.metrics.refuse(nip01.LabelNotice, text)
 	c.send(frame{text: nip01.AppendLabelled(nil, nip01.LabelNotice, text)})
 }
@@ -363,12 +363,12 @@ func (c *client) notice(text string) {
 func (c *client) refuse(m *nip01.ClientMessage, reason string) {
 	switch {
 	case m.SubID != "" && (m.Label == nip01.LabelNegOpen || m.Label == nip01.LabelNegMessage):
-		c.negError(m.SubID, "blocked: this relay has no negentropy (NIP-77), ask with REQ")
+		c.sendNegError(m.SubID, "blocked: this relay has no negentropy (NIP-77), ask with REQ")
 	case m.Event.ID != "":
-		c.ok(m.Event.ID, false, reason)
+		c.sendOK(m.Event.ID, false, reason)
 	case m.SubID != "" && m.Label != nip01.LabelClose:
-		c.closed(m.SubID, reason)
+		c.sendClosed(m.SubID, reason)
 	default:
-		c.notice(reason)
+		c.sendNotice(reason)
 	}
 }

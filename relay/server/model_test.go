@@ -82,17 +82,17 @@ func modelPut(list []nostr.Event, ev nostr.Event) ([]nostr.Event, outcome) {
 	address, replaceable := nip01.Address(&ev)
 	for i, old := range list {
 		if old.ID == ev.ID {
-			return list, duplicate
+			return list, outcomeDuplicate
 		}
 		if a, _ := nip01.Address(&old); replaceable && a == address {
 			if old.CreatedAt > ev.CreatedAt || old.CreatedAt == ev.CreatedAt && old.ID < ev.ID {
-				return list, superseded
+				return list, outcomeSuperseded
 			}
 			list = slices.Delete(slices.Clone(list), i, i+1)
 			break
 		}
 	}
-	return append(list, ev), stored
+	return append(list, ev), outcomeStored
 }
 
 func modelFind(list []nostr.Event, f nostr.Filter, limit int) []string {

@@ -35,7 +35,7 @@ type job struct {
 
 // finish answers the client and makes room for another of its events.
 func (j *job) finish(accepted bool, text string) {
-	j.client.ok(j.event.ID, accepted, text)
+	j.client.sendOK(j.event.ID, accepted, text)
 	j.client.leaveFlight(int64(j.cost))
 }
 
@@ -146,12 +146,12 @@ func (s *Server) ingest(batch []*job) {
 		}
 
 		switch outcomes[i] {
-		case stored:
+		case outcomeStored:
 			s.recent.add(j.event.ID)
 			s.metrics.accepted(j.event.Kind)
 			s.spread <- delivery{to: j.client, job: j, answer: true}
 			continue
-		case duplicate:
+		case outcomeDuplicate:
 			s.recent.add(j.event.ID)
 			s.metrics.duplicates.Inc()
 		}

@@ -207,7 +207,7 @@ func fewest(tags nostr.TagMap) string {
 // filters. A filter's limit is for events that are sent, so it is ignored here.
 func (c *client) count(ctx context.Context, id string, filters []nostr.Filter) error {
 	if reason := c.admitFilters(filters, false); reason != "" {
-		c.closed(id, reason)
+		c.sendClosed(id, reason)
 		return nil
 	}
 	q := c.srv.request(c.queryClient, c.identity.keys())

@@ -65,27 +65,27 @@ func (q quota) reserve() int64 {
 // whether there is room.
 func (q quota) admits(tx *sqlite.Tx, pubkey string, n int64) (outcome, error) {
 	if n <= 0 {
-		return stored, nil
+		return outcomeStored, nil
 	}
 	var own, mine, all int64
 	err := tx.QueryRow(`SELECT coalesce((SELECT standing FROM usage WHERE pubkey = ?), 0),
 		coalesce((SELECT sum(standing) FROM usage WHERE pubkey IN (SELECT unhex(value) FROM json_each(?))), 0),
 		(SELECT standing FROM usage_total)`, unhex(pubkey), q.keys).Scan(&mine, &own, &all)
 	if err != nil {
-		return stored, err
+		return outcomeStored, err
 	}
 	room := q.standing() - max(q.reserve(), own)
 	if q.own[pubkey] {
 		if own+n > q.standing() {
-			return full, nil
+			return outcomeFull, nil
 		}
 		room = q.standing() - own - n
 		n = 0
 	} else if mine+n > q.standingMost() {
-		return crowded, nil
+		return outcomeCrowded, nil
 	}
 
-	return stored, q.evictStanding(tx, all-own+n-room)
+	return outcomeStored, q.evictStanding(tx, all-own+n-room)
 }
 
 // evictStanding removes strangers' standing events until n bytes are free.

@@ -56,25 +56,25 @@ func (s *store) close() error { return s.db.Close() }
 type outcome int
 
 const (
-	stored     outcome = iota
-	duplicate          // the same event is stored
-	superseded         // a newer version is stored
-	forgotten          // its author deleted it
-	crowded            // its author has too many replaceable or addressable events
-	full               // the operator's own fill the space for such events
+	outcomeStored     outcome = iota
+	outcomeDuplicate          // the same event is stored
+	outcomeSuperseded         // a newer version is stored
+	outcomeDeleted            // its author deleted it
+	outcomeCrowded            // its author has too many replaceable or addressable events
+	outcomeFull               // the operator's own fill the space for such events
 )
 
 func (o outcome) answer() (accepted bool, text string) {
 	switch o {
-	case duplicate:
+	case outcomeDuplicate:
 		return true, duplicateText
-	case superseded:
+	case outcomeSuperseded:
 		return true, "duplicate: have a newer version"
-	case forgotten:
+	case outcomeDeleted:
 		return false, "blocked: its author deleted this event"
-	case crowded:
+	case outcomeCrowded:
 		return false, "blocked: this key has too many replaceable events"
-	case full:
+	case outcomeFull:
 		return false, "error: no room for more replaceable events"
 	}
 
@@ -116,33 +116,33 @@ func (s *store) put(batch []*job) ([]outcome, error) {
 // putOne stores an event and adds its size to the tally of the batch.
 func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) (outcome, error) {
 	address, replaceable := nip01.Address(ev)
-	if o, err := isStored(tx, ev, address); err != nil || o != stored {
+	if o, err := isStored(tx, ev, address); err != nil || o != outcomeStored {
 		return o, err
 	}
 	keys := tagKeys(ev)
 	size := chargedSize(ev, raw, len(keys))
 	if replaceable {
 		if err := added.enter(tx); err != nil {
-			return stored, err
+			return outcomeStored, err
 		}
 		o, err := s.replace(tx, ev, address, size)
-		if err != nil || o != stored {
+		if err != nil || o != outcomeStored {
 			return o, err
 		}
 	}
 
 	if err := insert(tx, ev, raw, address, keys, size, s.quota.own[ev.PubKey]); err != nil {
-		return stored, err
+		return outcomeStored, err
 	}
 	added.add(ev.PubKey, size, replaceable)
 	if ev.Kind != nostr.KindDeletion {
-		return stored, nil
+		return outcomeStored, nil
 	}
 	if err := added.enter(tx); err != nil {
-		return stored, err
+		return outcomeStored, err
 	}
 
-	return stored, applyDeletion(tx, ev)
+	return outcomeStored, applyDeletion(tx, ev)
 }
 
 // isStored reports whether the event is stored already, or was deleted.
@@ -154,13 +154,13 @@ func isStored(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 
 	switch {
 	case err != nil || have:
-		return duplicate, err
+		return outcomeDuplicate, err
 	case ev.Kind == nostr.KindDeletion:
-		return stored, nil // "deletion request against a deletion request has no effect"
+		return outcomeStored, nil // "deletion request against a deletion request has no effect"
 	case gone:
-		return forgotten, nil
+		return outcomeDeleted, nil
 	case ev.Kind != nostr.KindGiftWrap:
-		return stored, nil
+		return outcomeStored, nil
 	}
 
 	for _, tag := range ev.Tags { // for a gift wrap: deleted by one of its recipients
@@ -168,11 +168,11 @@ func isStored(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 			continue
 		}
 		if gone, err = exists(tx, "SELECT 1 FROM deleted WHERE pubkey = ? AND target = ?", unhex(tag[1]), ev.ID); err != nil || gone {
-			return forgotten, err
+			return outcomeDeleted, err
 		}
 	}
 
-	return stored, nil
+	return outcomeStored, nil
 }
 
 // replace removes the older version at the event's address, so that the event can be
@@ -189,16 +189,16 @@ func (s *store) replace(tx *sqlite.Tx, ev *nostr.Event, address string, size int
 		return s.quota.admits(tx, ev.PubKey, size)
 	}
 	if err != nil {
-		return stored, err
+		return outcomeStored, err
 	}
 	if created > int64(ev.CreatedAt) || created == int64(ev.CreatedAt) && hex.EncodeToString(id) < ev.ID {
-		return superseded, nil
+		return outcomeSuperseded, nil
 	}
-	if o, err := s.quota.admits(tx, ev.PubKey, size-oldSize); err != nil || o != stored {
+	if o, err := s.quota.admits(tx, ev.PubKey, size-oldSize); err != nil || o != outcomeStored {
 		return o, err
 	}
 
-	return stored, remove(tx, seq, raw) // if admits has just evicted it, this does nothing
+	return outcomeStored, remove(tx, seq, raw) // if admits has just evicted it, this does nothing
 }
 
 func insert(tx *sqlite.Tx, ev *nostr.Event, raw []byte, address string, keys []int64, size int64, own bool) error {

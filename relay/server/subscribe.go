@@ -96,11 +96,11 @@ func (c *client) unsubscribe(id string) {
 func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filter) error {
 	c.unsubscribe(id) // "in which case relay MUST overwrite the previous subscription"
 	if limit := c.srv.cfg.Limits.MaxSubscriptions; len(c.subs) >= limit {
-		c.closed(id, fmt.Sprintf("rate-limited: more than %d subscriptions", limit))
+		c.sendClosed(id, fmt.Sprintf("rate-limited: more than %d subscriptions", limit))
 		return nil
 	}
 	if reason := c.admitFilters(filters, true); reason != "" {
-		c.closed(id, reason)
+		c.sendClosed(id, reason)
 		return nil
 	}
 
@@ -108,7 +108,7 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 	// one that is not durable yet when the query begins is delivered live.
 	sub := &subscription{client: c, id: id, filters: filters}
 	if !c.srv.index.add(sub) {
-		c.closed(id, "error: too many filter values")
+		c.sendClosed(id, "error: too many filter values")
 		return nil
 	}
 	c.subs[id] = sub
@@ -134,11 +134,11 @@ func (c *client) subscribe(ctx context.Context, id string, filters []nostr.Filte
 // queryFailed refuses a request whose query failed.
 func (c *client) queryFailed(id string, err error) {
 	if errors.Is(err, errTooMuch) {
-		c.closed(id, "error: "+errTooMuch.Error())
+		c.sendClosed(id, "error: "+errTooMuch.Error())
 		return
 	}
 	c.log.Warn("query stored events", "error", err)
-	c.closed(id, "error: the query did not finish")
+	c.sendClosed(id, "error: the query did not finish")
 }
 
 // sendStored sends the stored events of one filter, newest first, as fast as the

@@ -34,7 +34,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 	case len(args) == 0:
 		return errors.New("name the command to run, --print FILE or --pick N")
 	case args[0] == "--print" && len(args) == 2:
-		return show(args[1], out)
+		return printReport(args[1], out)
 	case args[0] == "--pick" && len(args) == 2:
 		n, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -45,7 +45,7 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 
 	path := os.Getenv(testclass.EnvReport)
 	if path != "" {
-		return play(args, path, in, out, errOut)
+		return runTests(args, path, in, out, errOut)
 	}
 
 	file, err := os.CreateTemp("", "lightwork-tests-*")
@@ -57,14 +57,14 @@ func run(args []string, in io.Reader, out, errOut io.Writer) error {
 	if err := errors.Join(file.Chmod(0o666), file.Close()); err != nil { // some tests run as other users
 		return err
 	}
-	played := play(args, file.Name(), in, out, errOut)
+	played := runTests(args, file.Name(), in, out, errOut)
 	fmt.Fprintln(out, "\n== tests that did not run, or not whole")
-	return errors.Join(played, show(file.Name(), out))
+	return errors.Join(played, printReport(file.Name(), out))
 }
 
-// play runs the command. An interrupt is left to the command; the table is printed
+// runTests runs the command. An interrupt is left to the command; the table is printed
 // after it too.
-func play(args []string, path string, in io.Reader, out, errOut io.Writer) error {
+func runTests(args []string, path string, in io.Reader, out, errOut io.Writer) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, errOut
 	cmd.Env = append(os.Environ(), testclass.EnvReport+"="+path)
@@ -74,7 +74,7 @@ func play(args []string, path string, in io.Reader, out, errOut io.Writer) error
 	return cmd.Run()
 }
 
-func show(path string, out io.Writer) error {
+func printReport(path string, out io.Writer) error {
 	doc, err := os.ReadFile(path)
 	if err != nil {
 		return err
