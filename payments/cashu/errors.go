@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -45,3 +46,22 @@ func (e *MintError) Error() string {
 
 // Is matches every refusal with payments.ErrBadRequest.
 func (e *MintError) Is(target error) bool { return target == payments.ErrBadRequest }
+
+// printable shortens untrusted text and makes it safe for a terminal.
+func printable(s string) string { return clip.Line(s, 200) }
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wrapError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

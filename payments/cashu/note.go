@@ -10,7 +10,6 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/lightwork-market/lightwork/hashing"
-	"github.com/lightwork-market/lightwork/internal/clip"
 	"github.com/lightwork-market/lightwork/payments"
 )
 
@@ -148,15 +147,6 @@ func total(notes []note) (sats int64) {
 	return sats
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // MessageTransport delivers payments to the keys of their payees.
 type MessageTransport interface {
 	// Send hands over a message for a key, 64 hex digits. A nil error means that
@@ -223,6 +213,3 @@ func parseMessage(doc []byte, mint string) (hash payments.Hash, notes []note, er
 
 	return hash, p.Notes, nil
 }
-
-// printable shortens untrusted text and makes it safe for a terminal.
-func printable(s string) string { return clip.Line(s, 200) }

@@ -211,13 +211,6 @@ func (w *Wallet) TrackPayment(ctx context.Context, hash payments.Hash) (p paymen
 	return p, nil
 }
 
-func wrapError(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
-}
-
 // follow sends a payment's message to its payee until the mint shows the preimage
 // or the lock ends.
 func (e *engine) follow(ctx context.Context, row paymentRow) error {
