@@ -134,13 +134,13 @@ func (c *Curator) Unfold(ctx context.Context, thread pipeline.ThreadID, task str
 	return c.turn(ctx, thread, task, id)
 }
 
-func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task string, asked ID) (View, []Decision, error) {
+func (c *Curator) turn(ctx context.Context, thread pipeline.ThreadID, task string, requested ID) (View, []Decision, error) {
 	items, err := c.read(ctx, thread, task)
 	if err != nil {
 		return View{}, nil, fmt.Errorf("curate %s: %w", thread, err)
 	}
-	if asked != 0 {
-		if err := c.ask(items, asked, hashing.Bytes([]byte(task))); err != nil {
+	if requested != 0 {
+		if err := c.ask(items, requested, hashing.Bytes([]byte(task))); err != nil {
 			return View{}, nil, fmt.Errorf("unfold: %w", err)
 		}
 	}

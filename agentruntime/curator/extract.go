@@ -37,12 +37,12 @@ func extraction(_ context.Context, s Segment, original []byte) (string, error) {
 // identifiers, numbers, hashes, the most frequent words and the size. It passes
 // [CheckSummary] for every original: facts that would quote it are dropped.
 func Extract(contentType string, original []byte) string {
-	looked := original[:min(len(original), maxExtracted)]
+	head := original[:min(len(original), maxExtracted)]
 	var found [factKinds]facts
-	if !extractJSON(looked, &found) {
-		extractText(string(looked), &found)
+	if !extractJSON(head, &found) {
+		extractText(string(head), &found)
 	}
-	found[factTopic] = topics(string(looked))
+	found[factTopic] = topics(string(head))
 	check := excerptsOf(original)
 	size := fmt.Sprintf("%d bytes, %d words of %s", len(original), len(check.words), contentType)
 	if all := render(found, size); check.check(all) == nil {
@@ -54,18 +54,18 @@ func Extract(contentType string, original []byte) string {
 
 	// The summary repeats a run of words of the original, so each fact is checked
 	// before it is added.
-	var kept [factKinds]facts
+	var passing [factKinds]facts
 	for kind := range found {
 		for _, f := range found[kind].top(maxFacts) {
-			with := kept
+			with := passing
 			with[kind].list = append(with[kind].list[:len(with[kind].list):len(with[kind].list)], f)
 			if check.check(render(with, size)) == nil {
-				kept = with
+				passing = with
 			}
 		}
 	}
 
-	if text := render(kept, size); check.check(text) == nil {
+	if text := render(passing, size); check.check(text) == nil {
 		return text
 	}
 	return lastResort(check)

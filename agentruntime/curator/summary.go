@@ -50,7 +50,7 @@ func (e excerpts) check(summary string) error {
 		return fmt.Errorf("%w: it is no text", ErrSummary)
 	}
 
-	mine, longest := words(summary)
+	summaryWords, longest := words(summary)
 	if longest > maxSummaryWord {
 		return fmt.Errorf("%w: a word of %d bytes", ErrExcerpt, longest)
 	}
@@ -58,9 +58,9 @@ func (e excerpts) check(summary string) error {
 	if n == 0 {
 		return nil
 	}
-	seen := make(map[run]bool, len(mine))
-	for i := range len(mine) - n + 1 {
-		seen[runAt(mine[i:], n)] = true
+	seen := make(map[run]bool, len(summaryWords))
+	for i := range len(summaryWords) - n + 1 {
+		seen[runAt(summaryWords[i:], n)] = true
 	}
 	if len(seen) == 0 {
 		return nil

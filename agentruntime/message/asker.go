@@ -162,13 +162,13 @@ func (a *asker) ask(tag string, to Agent, text string, about Context, now time.T
 // answer checks an answer and its evidence as any receiving agent does.
 func (a *asker) answer(ctx context.Context, p pipeline.Payload, c pipeline.Context) pipeline.Response {
 	m, err := a.Gate.Receive(ctx, p.Bytes)
-	waits, asked := a.pending.take(m.ReplyTo, c.Sender)
+	pending, ok := a.pending.take(m.ReplyTo, c.Sender)
 	switch {
 	case err != nil:
-	case !asked || m.From.AgentID != c.Sender || m.To.AgentID != a.Self.AgentID:
+	case !ok || m.From.AgentID != c.Sender || m.To.AgentID != a.Self.AgentID:
 		err = invalid("replyTo", "answers nothing that was asked")
 	default:
-		err = a.Gate.checkDeadline(waits.origin)
+		err = a.Gate.checkDeadline(pending.origin)
 	}
 
 	if err != nil {

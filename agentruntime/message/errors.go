@@ -193,17 +193,17 @@ func FromError(err error) *Error {
 }
 
 func fromPipeline(err error) *Error {
-	made := func(kind Kind, reason string) *Error { return &Error{Kind: kind, Reason: reason, cause: err} }
+	newError := func(kind Kind, reason string) *Error { return &Error{Kind: kind, Reason: reason, cause: err} }
 	switch {
 	case errors.Is(err, pipeline.ErrRouteNotFound), errors.Is(err, pipeline.ErrNoDirective):
-		return made(KindUnauthorized, "the sender may not send this message here")
+		return newError(KindUnauthorized, "the sender may not send this message here")
 	case errors.As(err, new(*pipeline.MalformedError)), errors.As(err, new(*pipeline.ValidationError)),
 		errors.As(err, new(*pipeline.ResponseError)):
-		return made(KindInvalid, "the envelope or its payload is malformed")
+		return newError(KindInvalid, "the envelope or its payload is malformed")
 	case errors.Is(err, pipeline.ErrThreadBusy), errors.Is(err, pipeline.ErrChainExhausted):
-		return made(KindOverload, "the conversation has too many messages in flight")
+		return newError(KindOverload, "the conversation has too many messages in flight")
 	}
-	return made(KindFailed, "the work failed")
+	return newError(KindFailed, "the work failed")
 }
 
 // invalid returns a VALIDATION_FAILED error.

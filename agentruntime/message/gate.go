@@ -110,7 +110,7 @@ func (g Gate) checkDeadline(m Message) error {
 // checkEvidence looks up each source and output of the chain in the journal.
 func (g Gate) checkEvidence(ctx context.Context, m Message) *Error {
 	seen := map[string]bool{}
-	held := func(law Law, field, ref string) *Error {
+	requireHeld := func(law Law, field, ref string) *Error {
 		if seen[ref] {
 			return nil
 		}
@@ -127,7 +127,7 @@ func (g Gate) checkEvidence(ctx context.Context, m Message) *Error {
 	}
 
 	for _, s := range m.Evidence.chain.Sources {
-		if err := held(LawFabrication, "evidence.sources", s.ID); err != nil {
+		if err := requireHeld(LawFabrication, "evidence.sources", s.ID); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (g Gate) checkEvidence(ctx context.Context, m Message) *Error {
 		// An entity that is named and not hashed cannot be looked up, but its
 		// source can.
 		if ref, isDigest := reference(p.Entity); isDigest {
-			if err := held(LawFabrication, "evidence.provenance", ref); err != nil {
+			if err := requireHeld(LawFabrication, "evidence.provenance", ref); err != nil {
 				return err
 			}
 		}
@@ -145,7 +145,7 @@ func (g Gate) checkEvidence(ctx context.Context, m Message) *Error {
 			continue
 		}
 		ref, _ := reference(p.WasDerivedFrom)
-		if err := held(LawFabrication, "evidence.provenance", ref); err != nil {
+		if err := requireHeld(LawFabrication, "evidence.provenance", ref); err != nil {
 			return err
 		}
 	}

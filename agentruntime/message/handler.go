@@ -87,29 +87,29 @@ func NewHandler(cfg Config) (pipeline.Handler, error) {
 		return pipeline.Handler{}, fmt.Errorf("message handler %s: %w", cfg.Self.AgentID, err)
 	}
 	h := &handler{Config: cfg, pending: newPending()}
-	made := pipeline.Handler{
+	ph := pipeline.Handler{
 		Name: cfg.Self.AgentID, Description: cfg.Description, Peers: slices.Clone(cfg.Peers), Tool: true, Handle: h.handle,
 	}
 	if len(cfg.Peers)+len(cfg.Instruments) > 0 {
-		made.Tags = append(made.Tags, pipeline.TagError)
+		ph.Tags = append(ph.Tags, pipeline.TagError)
 	}
 
 	for _, i := range cfg.Instruments {
-		made.Peers = append(made.Peers, i.Name)
-		made.Outputs = append(made.Outputs, i.Tag)
-		if !slices.Contains(made.Tags, i.Answer) {
-			made.Tags = append(made.Tags, i.Answer)
+		ph.Peers = append(ph.Peers, i.Name)
+		ph.Outputs = append(ph.Outputs, i.Tag)
+		if !slices.Contains(ph.Tags, i.Answer) {
+			ph.Tags = append(ph.Tags, i.Answer)
 		}
 	}
 
 	for _, t := range cfg.Takes {
-		made.Tags = append(made.Tags, t.Tag())
+		ph.Tags = append(ph.Tags, t.Tag())
 	}
 	for _, t := range cfg.Gives {
-		made.Outputs = append(made.Outputs, t.Tag())
+		ph.Outputs = append(ph.Outputs, t.Tag())
 	}
-	made.Outputs = append(made.Outputs, TypeError.Tag())
-	return made, nil
+	ph.Outputs = append(ph.Outputs, TypeError.Tag())
+	return ph, nil
 }
 
 // Schemas returns the checks of all nine payload tags for [pipeline.Config]. They
@@ -179,11 +179,11 @@ func (h *handler) receive(ctx context.Context, p pipeline.Payload, c pipeline.Co
 	m, err = h.Gate.Receive(ctx, p.Bytes)
 	origin = m
 	if m.ReplyTo != "" {
-		asked, ok := h.pending.take(m.ReplyTo, c.Sender)
+		question, ok := h.pending.take(m.ReplyTo, c.Sender)
 		isAnswer := m.Type == TypeResponse || m.Type == TypeError
 		switch {
 		case ok:
-			origin = asked.origin
+			origin = question.origin
 		case isAnswer && err == nil:
 			err = invalid("replyTo", "answers nothing that was asked")
 		}
@@ -229,8 +229,8 @@ func (h *handler) perform(ctx context.Context, thread pipeline.ThreadID, origin 
 		return pipeline.Reply(m.Type.Tag(), doc), nil
 	}
 
-	asked := ask{of: m.To.AgentID, thread: thread, origin: origin, until: m.Deadline()}
-	if err := h.pending.add(m.ID, asked, h.Gate.Now()); err != nil {
+	question := ask{of: m.To.AgentID, thread: thread, origin: origin, until: m.Deadline()}
+	if err := h.pending.add(m.ID, question, h.Gate.Now()); err != nil {
 		return pipeline.Response{}, err
 	}
 	return pipeline.Send(m.To.AgentID, m.Type.Tag(), doc), nil

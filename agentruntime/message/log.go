@@ -49,7 +49,7 @@ type LogLine struct {
 func Log(entries []pipeline.Entry, content func(hashing.Digest) ([]byte, error)) ([]LogLine, error) {
 	var lines []LogLine
 	arrived := map[string]time.Time{} // by message id
-	answered := map[string]Status{}   // by the id of the message answered
+	statusOf := map[string]Status{}   // by the id of the message answered
 	for _, e := range entries {
 		if _, ok := typeOfTag(e.PayloadTag); !ok {
 			continue
@@ -70,13 +70,13 @@ func Log(entries []pipeline.Entry, content func(hashing.Digest) ([]byte, error))
 		}
 
 		if line.Status != StatusSuccess && m.ReplyTo != "" {
-			answered[m.ReplyTo] = line.Status
+			statusOf[m.ReplyTo] = line.Status
 		}
 		lines = append(lines, line)
 	}
 
 	for i, line := range lines {
-		if status, ok := answered[line.MessageID]; ok {
+		if status, ok := statusOf[line.MessageID]; ok {
 			lines[i].Status = status
 		}
 	}

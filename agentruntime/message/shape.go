@@ -133,7 +133,7 @@ func (s shape) checkList(v []any, path string) *Error {
 }
 
 func (s shape) checkObject(v map[string]any, path string) *Error {
-	known := 0
+	matched := 0
 	for _, f := range s.fields {
 		value, present := v[f.name]
 		if !present {
@@ -142,13 +142,13 @@ func (s shape) checkObject(v map[string]any, path string) *Error {
 			}
 			continue
 		}
-		known++
+		matched++
 		if err := f.shape.check(value, join(path, f.name)); err != nil {
 			return err
 		}
 	}
 
-	if s.kind != "" && !s.open && known != len(v) {
+	if s.kind != "" && !s.open && matched != len(v) {
 		return invalid(path, "has members that this version does not know")
 	}
 	if s.oneOf == nil {

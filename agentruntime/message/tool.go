@@ -87,8 +87,8 @@ func toolInput(m, origin Message) ([]byte, error) {
 
 // actions counts the requested actions.
 func (o ToolOutput) actions() (n int) {
-	for _, asked := range []bool{o.Answer != "", o.Ask != "", o.Use != nil} {
-		if asked {
+	for _, present := range []bool{o.Answer != "", o.Ask != "", o.Use != nil} {
+		if present {
 			n++
 		}
 	}

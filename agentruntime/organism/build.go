@@ -63,7 +63,7 @@ type Parts struct {
 	// Returned records the end of a callable listener's thread: its answer (nil if
 	// it failed) and the journal policy of its profile. If it is nil, nothing is
 	// recorded.
-	Returned func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error
+	Returned func(ctx context.Context, thread pipeline.ThreadID, retention pipeline.Retention, answer []byte) error
 	// Permits reports whether an agent may use a tool of another agent. If it is
 	// nil, every agent may.
 	Permits func(agent, toolID string) bool
@@ -82,7 +82,7 @@ type Built struct {
 
 	askers map[string]bool // names of the handlers that ask on behalf of thinking listeners
 	calls  atomic.Uint64   // numbers the threads of calls
-	record func(ctx context.Context, thread pipeline.ThreadID, kept pipeline.Retention, answer []byte) error
+	record func(ctx context.Context, thread pipeline.ThreadID, retention pipeline.Retention, answer []byte) error
 }
 
 // Build builds the pipeline of an organism.

@@ -37,16 +37,16 @@ func (o *Organism) Views() []View {
 			v.Journal = fmt.Sprintf("%s(%d)", p.Retention.Policy, p.Retention.Days)
 		}
 
-		thinks, taken := false, map[string]bool{}
+		thinks, seen := false, map[string]bool{}
 		for _, name := range p.Listeners {
 			l, _ := o.Listener(name)
 			thinks = thinks || l.Agent != nil
 			for _, r := range l.routes(o.messagePeers(l)) {
 				r.Peers = slices.DeleteFunc(slices.Clone(r.Peers), func(peer string) bool { return peer != modelName && !slices.Contains(p.Listeners, peer) })
-				if !taken[r.Tag] { // the first handler with a tag gets it
+				if !seen[r.Tag] { // the first handler with a tag gets it
 					v.Routes = append(v.Routes, r)
 				}
-				taken[r.Tag] = true
+				seen[r.Tag] = true
 			}
 		}
 
@@ -59,7 +59,7 @@ func (o *Organism) Views() []View {
 	return views
 }
 
-func (l Listener) routes(asked []Listener) []ViewRoute {
+func (l Listener) routes(peers []Listener) []ViewRoute {
 	if l.Messages != nil {
 		var all []ViewRoute
 		for _, t := range l.Messages.Takes {
@@ -72,7 +72,7 @@ func (l Listener) routes(asked []Listener) []ViewRoute {
 		return []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: l.Handler, Peers: l.Peers}}
 	}
 	all := []ViewRoute{{Tag: l.PayloadClass, Handler: l.Name, Work: "thinks with " + l.Agent.Model, Peers: append([]string{modelName}, l.Peers...)}}
-	for _, peer := range asked {
+	for _, peer := range peers {
 		name := l.Name + askSuffix
 		all = append(all, ViewRoute{Tag: name + "." + peer.Name, Handler: name, Work: "asks " + peer.Name + " for " + l.Name, Peers: []string{peer.Name}})
 	}

@@ -63,8 +63,8 @@ type outcome struct {
 
 // confine runs one job. It returns an error only if the sandbox itself failed;
 // failures of the commands are part of the outcome.
-func confine(ctx context.Context, asked *job, opts Options) (_ *outcome, err error) {
-	j := *asked
+func confine(ctx context.Context, request *job, opts Options) (_ *outcome, err error) {
+	j := *request
 	j.plan.Level, j.plan.Tmp, j.plan.Artifacts = opts.Level, "/tmp", artifactMount
 	b, err := newBounds(&j, opts)
 	if err != nil {
@@ -135,13 +135,13 @@ func startInit(argv []string, j *job, b *bounds) (_ *process, err error) {
 	p := &process{plan: planW, report: reportR, complaint: &boundedBuffer{limit: 4 << 10}}
 	files := []*os.File{planR, reportW} // planFD, reportFD
 	if j.plan.Proxy {
-		var theirs *os.File
-		if p.proxy, theirs, err = newProxy(j.origin, j.network); err != nil {
+		var childEnd *os.File
+		if p.proxy, childEnd, err = newProxy(j.origin, j.network); err != nil {
 			p.close()
 			return nil, err
 		}
-		defer theirs.Close()
-		files = append(files, theirs) // proxyFD
+		defer childEnd.Close()
+		files = append(files, childEnd) // proxyFD
 	}
 
 	if j.plan.Level == LevelLandlock {

@@ -30,20 +30,20 @@ type guardedProgram struct {
 // program gets files as its descriptors from 3 on, and writes to stderr. The caller
 // must call kill in the end.
 func startUnderGuard(order guard.Order, files []*os.File, stderr io.Writer, timeout time.Duration) (*guardedProgram, error) {
-	ours, theirs, err := controlPair()
+	agentEnd, guardEnd, err := controlPair()
 	if err != nil {
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	defer theirs.Close()
+	defer guardEnd.Close()
 
 	order.Files = len(files)
-	g := &guardedProgram{control: ours}
+	g := &guardedProgram{control: agentEnd}
 	g.cmd = &exec.Cmd{
 		Path: "/proc/self/exe", Args: []string{"lightwork-guard"}, Env: []string{guard.Env + "=1"}, Dir: "/", Stderr: stderr,
-		ExtraFiles: append([]*os.File{theirs}, files...), SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
+		ExtraFiles: append([]*os.File{guardEnd}, files...), SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
 	if err := g.cmd.Start(); err != nil {
-		ours.Close()
+		agentEnd.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	g.guard = g.cmd.Process.Pid
@@ -106,7 +106,7 @@ func (g *guardedProgram) kill() {
 
 // controlPair returns two connected close-on-exec stream sockets; the first
 // supports deadlines.
-func controlPair() (ours, theirs *os.File, err error) {
+func controlPair() (agentEnd, guardEnd *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err

@@ -145,7 +145,7 @@ func withdraw(p *plan) (walls, error) {
 }
 
 // dropCapabilities drops all capabilities but these, and prevents gaining new ones.
-func dropCapabilities(kept ...uint) error {
+func dropCapabilities(allowed ...uint) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -155,7 +155,7 @@ func dropCapabilities(kept ...uint) error {
 
 	for c := uintptr(0); ; c++ {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if err == unix.EINVAL || err == unix.EPERM && len(kept) == 0 {
+		if err == unix.EINVAL || err == unix.EPERM && len(allowed) == 0 {
 			break // no such capability in this kernel, or none to drop
 		}
 		if err != nil {
@@ -164,7 +164,7 @@ func dropCapabilities(kept ...uint) error {
 	}
 
 	var keep uint32
-	for _, c := range kept {
+	for _, c := range allowed {
 		keep |= 1 << c
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

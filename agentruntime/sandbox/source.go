@@ -252,11 +252,11 @@ func readOutput(ctx context.Context, out *outcome) ([]byte, error) {
 	case len(out.runs) != 1:
 		return nil, errors.New("fetch repository: git was not run")
 	case out.runs[0].exitCode != 0:
-		said := strings.TrimSpace(out.runs[0].stderr.preview(maxFatalText))
+		message := strings.TrimSpace(out.runs[0].stderr.preview(maxFatalText))
 		if out.oomKills > 0 {
-			said = "out of memory"
+			message = "out of memory"
 		}
-		return nil, &RequestError{"repo.source", "git: " + said}
+		return nil, &RequestError{"repo.source", "git: " + message}
 	case len(out.artifacts) != 1:
 		return nil, errors.New("fetch repository: the sandbox produced no archive")
 	case out.artifacts[0].Size > maxSourceBytes:

@@ -227,12 +227,12 @@ func newProxy(o origin, n Network) (*proxy, *os.File, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("start proxy: %w", err)
 	}
-	ours, theirs := os.NewFile(uintptr(fds[0]), "proxy"), os.NewFile(uintptr(fds[1]), "proxy")
-	defer ours.Close()
+	agentEnd, childEnd := os.NewFile(uintptr(fds[0]), "proxy"), os.NewFile(uintptr(fds[1]), "proxy")
+	defer agentEnd.Close()
 
-	conn, err := net.FileConn(ours)
+	conn, err := net.FileConn(agentEnd)
 	if err != nil {
-		theirs.Close()
+		childEnd.Close()
 		return nil, nil, fmt.Errorf("start proxy: %w", err)
 	}
 	p := &proxy{origin: o, network: n, control: conn.(*net.UnixConn), cancel: func() {}}
@@ -240,7 +240,7 @@ func newProxy(o origin, n Network) (*proxy, *os.File, error) {
 	if o.host == "" {
 		p.room.Store(n.Bytes)
 	}
-	return p, theirs, nil
+	return p, childEnd, nil
 }
 
 // start and stop do nothing for a sandbox without a proxy.

@@ -50,26 +50,26 @@ func verifyAll(o options, stdout, stderr io.Writer) int {
 	}
 	defer dir.Close()
 
-	shown := newProgress(stderr)
+	line := newProgress(stderr)
 	var t tally
 	pace := newPacer()
 	for {
 		pace.set(t.bundles)
 		entries, err := dir.ReadDir(groupSize)
 		if err == nil {
-			err = t.verify(o, entries, stdout, shown)
+			err = t.verify(o, entries, stdout, line)
 		}
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			shown.clear()
+			line.clear()
 			fmt.Fprintf(stderr, "lightwork-verify: %s\n%s", printable(err.Error()), allHint(err))
 			return receipts.ExitUnusable
 		}
 	}
 
-	shown.clear()
+	line.clear()
 	if t.bundles == 0 {
 		fmt.Fprintf(stderr, "lightwork-verify: %s contains no bundle: neither a folder nor a .tar file\n%s", printable(o.bundle), makeHint)
 		return receipts.ExitUnusable
@@ -90,7 +90,7 @@ func allHint(err error) string {
 
 // verify verifies one group on all processors and prints the reports sorted by
 // name.
-func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown *progress) error {
+func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, line *progress) error {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 
 	bundles := make([]fs.DirEntry, 0, len(entries))
@@ -123,13 +123,13 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 
 	// Few more are started than finished, so that few reports wait to be printed.
 	out := bufio.NewWriter(stdout)
-	begun, ahead := 0, 2*runtime.GOMAXPROCS(0)
+	started, ahead := 0, 2*runtime.GOMAXPROCS(0)
 	for i := range reports {
-		for ; begun < len(reports) && begun < i+ahead; begun++ {
-			jobs <- begun
+		for ; started < len(reports) && started < i+ahead; started++ {
+			jobs <- started
 		}
 		list := <-reports[i]
-		shown.clear()
+		line.clear()
 
 		for _, g := range list {
 			t.count(g)
@@ -141,7 +141,7 @@ func (t *tally) verify(o options, entries []fs.DirEntry, stdout io.Writer, shown
 		if err := out.Flush(); err != nil {
 			return err
 		}
-		shown.show(t)
+		line.show(t)
 	}
 
 	return nil

@@ -33,17 +33,17 @@ type cache map[string]answer
 
 // readCache returns an empty cache if the file is not usable.
 func readCache(file string) cache {
-	kept := cache{}
+	answers := cache{}
 	f, err := os.Open(file)
 	if err != nil {
-		return kept
+		return answers
 	}
 	defer f.Close()
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile))
-	if err != nil || json.Unmarshal(doc, &kept) != nil || kept == nil {
+	if err != nil || json.Unmarshal(doc, &answers) != nil || answers == nil {
 		return cache{}
 	}
-	return kept
+	return answers
 }
 
 func (k cache) fresh(c Claim) (answer, bool) {
@@ -62,14 +62,14 @@ func (k cache) write(file string) {
 		return
 	}
 
-	left := cache{}
+	fresh := cache{}
 	for name, a := range k {
-		if a.isFresh() && len(left) < maxKept {
-			left[name] = a
+		if a.isFresh() && len(fresh) < maxKept {
+			fresh[name] = a
 		}
 	}
 
-	doc, err := json.Marshal(left)
+	doc, err := json.Marshal(fresh)
 	if err != nil {
 		return
 	}

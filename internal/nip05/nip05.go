@@ -84,7 +84,7 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	kept := readCache(v.cfg.CacheFile)
+	answers := readCache(v.cfg.CacheFile)
 	verified, seen := map[Claim]bool{}, map[Claim]bool{}
 	var open []Claim
 	for _, c := range claims {
@@ -92,7 +92,7 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 			continue
 		}
 		seen[c] = true
-		if a, ok := kept.fresh(c); !ok {
+		if a, ok := answers.fresh(c); !ok {
 			open = append(open, c)
 		} else if a.Vouched {
 			verified[c] = true
@@ -118,7 +118,7 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 			mu.Lock()
 			defer mu.Unlock()
 
-			kept.add(c, err == nil)
+			answers.add(c, err == nil)
 			if err == nil {
 				verified[c] = true
 			}
@@ -127,7 +127,7 @@ func (v *Verifier) Verified(ctx context.Context, claims []Claim) map[Claim]bool 
 
 	all.Wait()
 
-	kept.write(v.cfg.CacheFile)
+	answers.write(v.cfg.CacheFile)
 	return verified
 }
 

@@ -89,12 +89,12 @@ func Read() ([]Line, error) {
 // unknown id fails the test, so a typing error cannot pass for coverage.
 func Covers(t *testing.T, ids ...string) {
 	t.Helper()
-	known, err := lines()
+	all, err := lines()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
-		if !known[id] {
+		if !all[id] {
 			t.Fatalf("docs/develop/requirements.md has no line %q", id)
 		}
 		t.Attr(AttrKey, id)

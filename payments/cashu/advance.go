@@ -194,12 +194,12 @@ func (e *engine) finishRefund(tx *sqlite.Tx, hash payments.Hash, sats int64) err
 	if err != nil {
 		return err
 	}
-	lost := row.amountMsats + row.feeMsats - sats*1000
+	feesMsats := row.amountMsats + row.feeMsats - sats*1000
 	why := "the payee did not take it before the lock ended; it is ours again"
-	if lost > 0 {
-		why += fmt.Sprintf(", less %d msats of the mint's fees", lost)
+	if feesMsats > 0 {
+		why += fmt.Sprintf(", less %d msats of the mint's fees", feesMsats)
 	}
-	return markFailed(tx, hash, max(0, lost), why)
+	return markFailed(tx, hash, max(0, feesMsats), why)
 }
 
 // fail ends an op that cannot succeed any more.

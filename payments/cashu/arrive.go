@@ -30,10 +30,10 @@ func (w *Wallet) onMessage(ctx context.Context, doc []byte) {
 		err = w.checkNotes(row, list, notes)
 	}
 
-	var kept bool
+	var isNew bool
 	if err == nil {
 		err = w.db.Update(ctx, func(tx *sqlite.Tx) error {
-			kept, err = insertArrival(tx, hash, notes, most)
+			isNew, err = insertArrival(tx, hash, notes, most)
 			return err
 		})
 	}
@@ -42,7 +42,7 @@ func (w *Wallet) onMessage(ctx context.Context, doc []byte) {
 		w.cfg.Log.Debug("a message is not a payment", "payment_hash", hash, "err", err)
 		return
 	}
-	if kept {
+	if isNew {
 		w.wake()
 	}
 }

@@ -139,9 +139,9 @@ const keysRefresh = time.Hour
 // keys returns the mint's keysets, and fetches them if the list is older than age.
 func (w *Wallet) keys(ctx context.Context, age time.Duration) (map[string]*keyset, error) {
 	w.mu.Lock()
-	list, asked := w.keysets, w.keysetsAt
+	list, fetchedAt := w.keysets, w.keysetsAt
 	w.mu.Unlock()
-	if list != nil && time.Since(asked) < age {
+	if list != nil && time.Since(fetchedAt) < age {
 		return list, nil
 	}
 	list, err := w.mint.keysets(ctx)

@@ -328,11 +328,11 @@ func markMeltPaying(tx *sqlite.Tx, quote string) error {
 
 // markMeltPaid ends a melt; the preimage is zero if the mint did not show it.
 func markMeltPaid(tx *sqlite.Tx, quote string, preimage payments.Preimage, backSats int64) error {
-	var shown []byte
+	var proof []byte
 	if !preimage.IsZero() {
-		shown = preimage[:]
+		proof = preimage[:]
 	}
-	_, err := tx.Exec(`UPDATE melts SET state = 'paid', preimage = ?, cost_sats = max(0, cost_sats - ?) WHERE quote = ? AND state = 'paying'`, shown, backSats, quote)
+	_, err := tx.Exec(`UPDATE melts SET state = 'paid', preimage = ?, cost_sats = max(0, cost_sats - ?) WHERE quote = ? AND state = 'paying'`, proof, backSats, quote)
 	return err
 }
 

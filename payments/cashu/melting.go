@@ -81,11 +81,11 @@ func (e *engine) resolveMelt(ctx context.Context, o op, refusal error) (done boo
 		return false, err
 	}
 
-	known := err == nil // else the mint has forgotten the quote, and the notes decide
+	hasState := err == nil // else the mint has forgotten the quote, and the notes decide
 	switch {
-	case known && answer.State == meltPaid:
+	case hasState && answer.State == meltPaid:
 		return true, e.meltPaid(ctx, o, answer)
-	case known && answer.State == meltPending:
+	case hasState && answer.State == meltPending:
 		return false, fmt.Errorf("%w: the mint is paying", payments.ErrUnknownOutcome)
 	}
 
@@ -100,7 +100,7 @@ func (e *engine) resolveMelt(ctx context.Context, o op, refusal error) (done boo
 	switch {
 	case is(statePending):
 		return false, fmt.Errorf("%w: the mint has the notes as pending", payments.ErrUnknownOutcome)
-	case is(stateSpent) && !known:
+	case is(stateSpent) && !hasState:
 		return true, e.meltPaid(ctx, o, meltAnswer{State: meltPaid})
 	case is(stateSpent):
 		return true, e.fail(ctx, o, states, fmt.Errorf("%w, and the mint says that the invoice is not paid", ErrSpent))

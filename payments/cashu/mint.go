@@ -258,8 +258,8 @@ func (m *mint) states(ctx context.Context, notes []note) ([]noteState, error) {
 	}
 
 	for i, s := range answer.States {
-		known := s.State == stateUnspent || s.State == statePending || s.State == stateSpent
-		if s.Y != ys[i] || !known {
+		valid := s.State == stateUnspent || s.State == statePending || s.State == stateSpent
+		if s.Y != ys[i] || !valid {
 			return nil, fmt.Errorf("%w: /v1/checkstate: %q for another note", ErrMint, printable(s.State))
 		}
 	}

@@ -18,8 +18,8 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 	if err != nil {
 		return fmt.Errorf("send payment: %w", err)
 	}
-	known, err := w.hasPayment(ctx, inv.PaymentHash)
-	if err != nil || known {
+	exists, err := w.hasPayment(ctx, inv.PaymentHash)
+	if err != nil || exists {
 		return wrapError("send payment", err)
 	}
 	if time.Now().After(inv.ExpiresAt()) {
@@ -63,7 +63,7 @@ func (w *Wallet) payable(p payments.Pay) (*bolt11.Invoice, error) {
 
 // hasPayment reports whether the payment is in flight or succeeded. A payment that
 // failed before any note was locked may be repeated.
-func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (known bool, err error) {
+func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (exists bool, err error) {
 	err = w.db.View(ctx, func(tx *sqlite.Tx) error {
 		row, err := selectPayment(tx, hash)
 		switch {
@@ -74,10 +74,10 @@ func (w *Wallet) hasPayment(ctx context.Context, hash payments.Hash) (known bool
 		case row.state == payFailed && len(row.notes) > 0:
 			return fmt.Errorf("%w: it was paid and the payee did not take the notes; ask for a new invoice", payments.ErrExpired)
 		}
-		known = row.state != payFailed
+		exists = row.state != payFailed
 		return nil
 	})
-	return known, err
+	return exists, err
 }
 
 // plan lists the notes for a payment and the resulting amounts, in sats.
@@ -154,7 +154,7 @@ func planPayment(list map[string]*keyset, k *keyset, free []note, sats int64) (p
 		if sum-fee >= lockedSum || len(p.inputs) == maxNotes {
 			break
 		}
-		if _, known := list[n.Keyset]; !known {
+		if _, exists := list[n.Keyset]; !exists {
 			continue // the mint has dropped the keyset
 		}
 		p.inputs = append(p.inputs, n)

@@ -58,7 +58,7 @@ func (p *Post) Sign(_ context.Context, ev *nostr.Event) error { return ev.Sign(p
 
 // Send wraps the message and returns when one relay has stored it.
 func (p *Post) Send(ctx context.Context, to string, message []byte) error {
-	theirs, err := nip44.GenerateConversationKey(to, p.secret)
+	conversation, err := nip44.GenerateConversationKey(to, p.secret)
 	if err != nil {
 		return errors.New("seal payment: not a key of the payee") // the cause may quote our key
 	}
@@ -67,7 +67,7 @@ func (p *Post) Send(ctx context.Context, to string, message []byte) error {
 	}
 	rumor.ID = rumor.GetID()
 	wrap, err := nip59.GiftWrap(rumor, to,
-		func(text string) (string, error) { return nip44.Encrypt(text, theirs) },
+		func(text string) (string, error) { return nip44.Encrypt(text, conversation) },
 		func(ev *nostr.Event) error { return ev.Sign(p.secret) }, nil)
 	if err != nil {
 		return fmt.Errorf("seal payment: %w", err)

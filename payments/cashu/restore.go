@@ -30,7 +30,7 @@ const (
 // means that the mint has more notes than one call handles; those found are kept.
 // With a slow mint it takes minutes: after each answer it calls tell, unless that
 // is nil, with the count of queried numbers and the results so far.
-func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)) (r Restored, err error) {
+func (w *Wallet) Restore(ctx context.Context, tell func(queried int64, r Restored)) (r Restored, err error) {
 	list, err := w.keys(ctx, 0)
 	if err != nil {
 		return r, fmt.Errorf("restore: %w", err)
@@ -53,9 +53,9 @@ func (w *Wallet) Restore(ctx context.Context, tell func(asked int64, r Restored)
 
 // restoreProgress is the progress of one search.
 type restoreProgress struct {
-	tell      func(asked int64, r Restored) // may be nil
-	queried   int64                         // count of queried numbers
-	remaining int                           // how many further numbers may be queried beyond those that the file knows
+	tell      func(queried int64, r Restored) // may be nil
+	queried   int64                           // count of queried numbers
+	remaining int                             // how many further numbers may be queried beyond those that the file knows
 	result    Restored
 }
 
@@ -205,11 +205,11 @@ func (w *Wallet) keepRestored(ctx context.Context, k *keyset, last uint32, notes
 		if err != nil {
 			return fmt.Errorf("reserve numbers: %w", err)
 		}
-		known, err := existingSecrets(tx, notes)
+		existing, err := existingSecrets(tx, notes)
 		if err != nil {
 			return err
 		}
-		fresh = slices.DeleteFunc(notes, func(n note) bool { return known[n.Secret] })
+		fresh = slices.DeleteFunc(notes, func(n note) bool { return existing[n.Secret] })
 
 		// The mint names the amounts and could claim any.
 		free, err := sumNotes(tx, "free")
@@ -246,14 +246,14 @@ func existingSecrets(tx *sqlite.Tx, notes []note) (map[string]bool, error) {
 		return nil, fmt.Errorf("look for notes: %w", err)
 	}
 
-	known := map[string]bool{}
+	existing := map[string]bool{}
 	for rows.Next() {
 		var secret string
 		if err := rows.Scan(&secret); err != nil {
 			return nil, err
 		}
-		known[secret] = true
+		existing[secret] = true
 	}
 
-	return known, rows.Err()
+	return existing, rows.Err()
 }

@@ -219,9 +219,9 @@ func (w *Wallet) await(ctx context.Context, look func() (done bool, err error)) 
 
 // sharesRelay reports whether one of the relays is ours.
 func (w *Wallet) sharesRelay(relays []string) bool {
-	for _, theirs := range relays {
-		for _, ours := range w.cfg.Relays {
-			if strings.TrimSuffix(theirs, "/") == strings.TrimSuffix(ours, "/") {
+	for _, relay := range relays {
+		for _, own := range w.cfg.Relays {
+			if strings.TrimSuffix(relay, "/") == strings.TrimSuffix(own, "/") {
 				return true
 			}
 		}
@@ -245,20 +245,20 @@ func (w *Wallet) checkCap(tx *sqlite.Tx, msats int64) error {
 	}
 
 	now := millis(time.Now())
-	var ours, away, held, asked int64
+	var own, sent, heldMsats, topups int64
 	for _, sum := range []struct {
 		to    *int64
 		query string
 		args  []any
 	}{
-		{&ours, `SELECT COALESCE(SUM(sats), 0) * 1000 FROM notes WHERE state <> 'spent'`, nil},
+		{&own, `SELECT COALESCE(SUM(sats), 0) * 1000 FROM notes WHERE state <> 'spent'`, nil},
 		// Locked for a payee; ours again if the payee does not take them.
-		{&away, `SELECT COALESCE(SUM(amount_msats + fee_msats), 0) FROM payments WHERE state IN ('sent', 'refunding')`, nil},
-		{&held, `SELECT COALESCE(SUM(json_extract(n.value, '$.amount')), 0) * 1000 FROM invoices, json_each(invoices.notes) AS n
+		{&sent, `SELECT COALESCE(SUM(amount_msats + fee_msats), 0) FROM payments WHERE state IN ('sent', 'refunding')`, nil},
+		{&heldMsats, `SELECT COALESCE(SUM(json_extract(n.value, '$.amount')), 0) * 1000 FROM invoices, json_each(invoices.notes) AS n
 			WHERE invoices.state IN ('held', 'claiming')`, nil},
 		// The mint may learn of a payment a little after it was made.
 		{
-			&asked, `SELECT COALESCE(SUM(json_extract(o.value, '$.amount')), 0) * 1000 FROM ops, json_each(ops.outputs) AS o
+			&topups, `SELECT COALESCE(SUM(json_extract(o.value, '$.amount')), 0) * 1000 FROM ops, json_each(ops.outputs) AS o
 			WHERE ops.state = 'open' AND ops.kind = 'topup'
 			AND (ops.unsure_ms <> 0 OR CASE ops.until_ms WHEN 0 THEN ops.at_ms + ?1 ELSE ops.until_ms + ?2 END > ?3)`,
 			[]any{topupKept.Milliseconds(), lateAnswer.Milliseconds(), now},
@@ -269,13 +269,13 @@ func (w *Wallet) checkCap(tx *sqlite.Tx, msats int64) error {
 		}
 	}
 
-	over := ours + away + held + asked + msats - w.cfg.MaxMsats
+	over := own + sent + heldMsats + topups + msats - w.cfg.MaxMsats
 	switch {
 	case over <= 0:
 		return nil
-	case over <= asked:
+	case over <= topups:
 		return fmt.Errorf("%w: %w: %d msats more than the %d allowed, with %d in top-ups that nobody has paid yet: pay those, or wait until they expire",
-			payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats, asked)
+			payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats, topups)
 	}
 
 	return fmt.Errorf("%w: %w: %d msats more than the %d allowed: withdraw some first", payments.ErrAmount, ErrCap, over, w.cfg.MaxMsats)

@@ -192,7 +192,7 @@ func (w *Wallet) fillSettled(ctx context.Context, raw *lnrpc.Invoice, inv *payme
 	inv.PaidMsats = raw.AmtPaidMsat
 	inv.Final = true
 
-	var kept int
+	var arrived int
 	for _, htlc := range raw.Htlcs {
 		if htlc.State != lnrpc.InvoiceHTLCState_SETTLED {
 			continue
@@ -203,17 +203,17 @@ func (w *Wallet) fillSettled(ctx context.Context, raw *lnrpc.Invoice, inv *payme
 			return err
 		case resolution == htlcPending:
 			inv.Final = false
-			kept++
+			arrived++
 		case resolution == htlcLost:
 			inv.LostMsats += clampMsats(htlc.AmtMsat)
 		default:
-			kept++
+			arrived++
 		}
 	}
 
 	inv.PaidMsats = max(0, inv.PaidMsats-inv.LostMsats)
 	switch {
-	case kept > 0:
+	case arrived > 0:
 	case inv.LostMsats > 0:
 		inv.State, inv.SettledAt, inv.PaidMsats, inv.Final = payments.InvoiceCanceled, time.Time{}, 0, false
 	default:

@@ -43,15 +43,15 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 
 	// The lookup costs little, and distinguishes a node that is down from one that
 	// failed while sending our payment.
-	known, err := w.track(ctx, inv.PaymentHash)
+	existing, err := w.track(ctx, inv.PaymentHash)
 	switch {
-	case err == nil && known.Status != lnrpc.Payment_FAILED:
-		return w.join(ctx, known, pay, inv.PaymentHash)
+	case err == nil && existing.Status != lnrpc.Payment_FAILED:
+		return w.join(ctx, existing, pay, inv.PaymentHash)
 	case err != nil && !errors.Is(err, payments.ErrNotFound):
 		return err
 	}
 
-	return w.send(ctx, known, pay, inv)
+	return w.send(ctx, existing, pay, inv)
 }
 
 // checkPay refuses invalid payments before lnd is asked. lnd checks the expiry: a
@@ -120,9 +120,9 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 
 // afterSend looks up a payment whose stream ended with sendErr.
 func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payments.Pay, hash payments.Hash, sendErr error) error {
-	known, err := w.track(ctx, hash)
+	existing, err := w.track(ctx, hash)
 	nothingNew := errors.Is(err, payments.ErrNotFound) ||
-		err == nil && before != nil && known.PaymentIndex == before.PaymentIndex
+		err == nil && before != nil && existing.PaymentIndex == before.PaymentIndex
 
 	switch {
 	case nothingNew && isRefusal(sendErr):
@@ -130,19 +130,19 @@ func (w *Wallet) afterSend(ctx context.Context, before *lnrpc.Payment, pay payme
 	case err != nil, nothingNew:
 		// The request may still reach lnd after our lookup.
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, sendErr)
-	case known.Status == lnrpc.Payment_FAILED:
-		return failureError(known, pay)
+	case existing.Status == lnrpc.Payment_FAILED:
+		return failureError(existing, pay)
 	}
-	return w.join(ctx, known, pay, hash)
+	return w.join(ctx, existing, pay, hash)
 }
 
 // join waits until an existing payment has started, if it pays this invoice. After
 // a crash of lnd it may never start; then the outcome is unknown.
-func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pay, hash payments.Hash) error {
-	if !strings.EqualFold(known.PaymentRequest, pay.BOLT11) {
+func (w *Wallet) join(ctx context.Context, existing *lnrpc.Payment, pay payments.Pay, hash payments.Hash) error {
+	if !strings.EqualFold(existing.PaymentRequest, pay.BOLT11) {
 		return fmt.Errorf("%w: %s is paid by another invoice", payments.ErrAlreadyPaid, hash)
 	}
-	if hasStarted(known) {
+	if hasStarted(existing) {
 		return nil
 	}
 
@@ -151,14 +151,14 @@ func (w *Wallet) join(ctx context.Context, known *lnrpc.Payment, pay payments.Pa
 
 	stream, err := w.router.TrackPaymentV2(limited, &routerrpc.TrackPaymentRequest{PaymentHash: hash[:]})
 	if err == nil {
-		known, err = untilBegun(stream)
+		existing, err = untilBegun(stream)
 	}
 
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", payments.ErrUnknownOutcome, w.fail(ctx, rpcTrackPayment, err))
-	case known.Status == lnrpc.Payment_FAILED:
-		return failureError(known, pay)
+	case existing.Status == lnrpc.Payment_FAILED:
+		return failureError(existing, pay)
 	}
 
 	return nil

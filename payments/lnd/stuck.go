@@ -34,7 +34,7 @@ func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.
 		return ""
 	}
 
-	until, away := uint32(0), ""
+	until, offlinePeer := uint32(0), ""
 	for _, channel := range reply.Channels {
 		for _, htlc := range channel.PendingHtlcs {
 			if htlc.Incoming || !bytes.Equal(htlc.HashLock, hash[:]) {
@@ -42,23 +42,23 @@ func (w *Wallet) warning(ctx context.Context, raw *lnrpc.Payment, hash payments.
 			}
 			until = max(until, htlc.ExpirationHeight)
 			if !channel.Active {
-				away = channel.RemotePubkey
+				offlinePeer = channel.RemotePubkey
 			}
 		}
 	}
 
-	return heldUntil(until, away)
+	return heldUntil(until, offlinePeer)
 }
 
 // heldUntil says when a payment held in channels ends at the latest: at its time
 // lock, whatever the nodes on the route do. away is the next node, if it is not
 // connected.
-func heldUntil(height uint32, away string) string {
+func heldUntil(height uint32, offlinePeer string) string {
 	switch {
 	case height == 0:
 		return lostByLND
-	case away != "":
-		return fmt.Sprintf("the next node on the route, %.16s, is not connected: the payment ends when it returns, or at block %d at the latest", away, height)
+	case offlinePeer != "":
+		return fmt.Sprintf("the next node on the route, %.16s, is not connected: the payment ends when it returns, or at block %d at the latest", offlinePeer, height)
 	}
 	return fmt.Sprintf("it is held on the route or by the payee: it ends at block %d at the latest", height)
 }

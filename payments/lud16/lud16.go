@@ -157,7 +157,7 @@ func checkInvoice(pr, metadata string, msats int64) error {
 }
 
 // get sends a request and decodes the answer.
-func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal) error {
+func (r *Resolver) get(ctx context.Context, u *url.URL, into any, fault *refusal) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", payments.ErrAddress, err)
@@ -179,8 +179,8 @@ func (r *Resolver) get(ctx context.Context, u *url.URL, into any, said *refusal)
 
 	err = json.Unmarshal(doc, into)
 	switch {
-	case err == nil && said.Status == "ERROR":
-		return fmt.Errorf("%w refuses: %s", ErrService, clip.Line(said.Reason, 200))
+	case err == nil && fault.Status == "ERROR":
+		return fmt.Errorf("%w refuses: %s", ErrService, clip.Line(fault.Reason, 200))
 	case res.StatusCode != http.StatusOK:
 		return fmt.Errorf("%w answers %d", ErrService, res.StatusCode)
 	case err != nil:

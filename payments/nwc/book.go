@@ -177,7 +177,7 @@ func (b *Book) Open(ctx context.Context) (list []Spend, err error) {
 }
 
 // Spend returns the record of an app's payment, false if there is none.
-func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spend, known bool, err error) {
+func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spend, exists bool, err error) {
 	s.App, s.Hash = app, hash
 	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
 		var ms int64
@@ -186,10 +186,10 @@ func (b *Book) Spend(ctx context.Context, app string, hash payments.Hash) (s Spe
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
-		s.At, known = time.UnixMilli(ms).UTC(), err == nil
+		s.At, exists = time.UnixMilli(ms).UTC(), err == nil
 		return err
 	})
-	return s, known, err
+	return s, exists, err
 }
 
 // AddInvoice records the app as the only owner of an invoice's hash.

@@ -65,8 +65,8 @@ func (c *Client) createInvoice(ctx context.Context, n payments.NewInvoice) (paym
 	if err != nil && !errors.Is(err, payments.ErrInvoiceMismatch) {
 		// The invoice may exist, from an earlier call or from one whose answer was
 		// lost.
-		if known, lookErr := c.lookup(ctx, hash); lookErr == nil && known.Type == typeIncoming {
-			t, err = known, nil
+		if existing, lookErr := c.lookup(ctx, hash); lookErr == nil && existing.Type == typeIncoming {
+			t, err = existing, nil
 		}
 	}
 
@@ -166,9 +166,9 @@ const (
 // findInvoice searches the wallet's list for the oldest invoice with this
 // description hash. It reads the hash from the signed invoice, because many wallets
 // leave it out of their list.
-func (c *Client) findInvoice(ctx context.Context, info Info, in payments.NewInvoice, since time.Time) (made transaction, found bool, err error) {
+func (c *Client) findInvoice(ctx context.Context, info Info, in payments.NewInvoice, since time.Time) (earlier transaction, found bool, err error) {
 	if !info.Has(ListTransactions) {
-		return made, false, nil
+		return earlier, false, nil
 	}
 
 	for page := range listedPages {
@@ -178,15 +178,15 @@ func (c *Client) findInvoice(ctx context.Context, info Info, in payments.NewInvo
 		err := c.call(ctx, ListTransactions, params, &r)
 		switch {
 		case errors.Is(err, payments.ErrUnauthorized), errors.Is(err, payments.ErrUnsupported):
-			return made, false, nil // the app may not list
+			return earlier, false, nil // the app may not list
 		case err != nil:
-			return made, false, err
+			return earlier, false, err
 		}
 
 		for _, t := range r.Transactions[:min(len(r.Transactions), maxPage)] {
 			b, err := bolt11.Decode(t.Invoice)
 			if err == nil && t.Type == typeIncoming && b.DescriptionHash != nil && *b.DescriptionHash == in.DescriptionHash {
-				made, found = t, true
+				earlier, found = t, true
 			}
 		}
 
@@ -195,7 +195,7 @@ func (c *Client) findInvoice(ctx context.Context, info Info, in payments.NewInvo
 		}
 	}
 
-	return made, found, nil
+	return earlier, found, nil
 }
 
 // LookupInvoice returns the wallet's invoice as reported by the service, or

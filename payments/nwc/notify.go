@@ -81,7 +81,7 @@ func (s *Service) notifyInvoice(ctx context.Context, hash payments.Hash) {
 }
 
 func (s *Service) notifySent(ctx context.Context, a *app, p payments.Payment) {
-	if spend, known, err := s.cfg.Book.Spend(ctx, a.Client, p.Hash); err == nil && known {
+	if spend, exists, err := s.cfg.Book.Spend(ctx, a.Client, p.Hash); err == nil && exists {
 		s.notify(ctx, a, notePaymentSent, outgoingTransaction(p, spend))
 	}
 }

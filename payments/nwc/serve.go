@@ -75,9 +75,9 @@ func (s *Service) handle(ctx context.Context, a *app, eventID string, r request)
 		MakeHoldInvoice: s.makeHoldInvoice, SettleHoldInvoice: s.settleHoldInvoice, CancelHoldInvoice: s.cancelHoldInvoice,
 	}
 
-	h, known := handlers[r.Method]
+	h, ok := handlers[r.Method]
 	switch {
-	case !known:
+	case !ok:
 		return nil, &Error{Code: CodeNotImplemented, Message: "unknown method"}
 	case !a.ExpiresAt.IsZero() && !time.Now().Before(a.ExpiresAt):
 		return nil, &Error{Code: CodeUnauthorized, Message: "the connection has expired"}

@@ -205,11 +205,11 @@ func (s *Service) invoice(ctx context.Context, hash payments.Hash) (transaction,
 
 // payment returns a payment of the app.
 func (s *Service) payment(ctx context.Context, a *app, hash payments.Hash) (transaction, error) {
-	spend, known, err := s.cfg.Book.Spend(ctx, a.Client, hash)
+	spend, exists, err := s.cfg.Book.Spend(ctx, a.Client, hash)
 	if err != nil {
 		return transaction{}, err
 	}
-	if !known {
+	if !exists {
 		return transaction{}, payments.ErrNotFound
 	}
 	if spend.Msats == 0 { // the wallet's payment with this hash is not this app's

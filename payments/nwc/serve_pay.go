@@ -85,11 +85,11 @@ func (s *Service) pay(ctx context.Context, a *app, pay payments.Pay, hash paymen
 // checkNotPaid refuses an invoice that the node or another app has paid: the preimage
 // of that payment would prove a payment that this app did not make.
 func (s *Service) checkNotPaid(ctx context.Context, a *app, hash payments.Hash, bolt11 string) error {
-	spend, known, err := s.cfg.Book.Spend(ctx, a.Client, hash)
+	spend, exists, err := s.cfg.Book.Spend(ctx, a.Client, hash)
 	if err != nil {
 		return err
 	}
-	if known && spend.Msats > 0 { // the app's own, in flight or ended
+	if exists && spend.Msats > 0 { // the app's own, in flight or ended
 		if !strings.EqualFold(spend.BOLT11, bolt11) {
 			return payments.ErrAlreadyPaid
 		}
@@ -205,14 +205,14 @@ func (s *Service) getBalance(ctx context.Context, a *app, _ jsontext.Value) (any
 	if err != nil {
 		return nil, err
 	}
-	left, used, err := s.remainingBudget(ctx, a)
+	remaining, used, err := s.remainingBudget(ctx, a)
 	if err != nil {
 		return nil, err
 	}
 	if !a.may(PayInvoice) {
-		left = b.SpendableMsats // an app without permission to pay has no budget
+		remaining = b.SpendableMsats // an app without permission to pay has no budget
 	}
-	return balanceResult{Balance: min(b.SpendableMsats, left), Reserved: used.ReservedMsats}, nil
+	return balanceResult{Balance: min(b.SpendableMsats, remaining), Reserved: used.ReservedMsats}, nil
 }
 
 func (s *Service) getBudget(ctx context.Context, a *app, _ jsontext.Value) (any, error) {

@@ -180,11 +180,11 @@ func Connect(ctx context.Context, at Address, kinds []int, cfg Config) (Session,
 }
 
 func (c *Client) introduce(ctx context.Context, at Address) (user string, err error) {
-	said, err := c.ask(ctx, methodConnect, at.Signer, at.secret, permissions(c.session.Kinds))
+	reply, err := c.ask(ctx, methodConnect, at.Signer, at.secret, permissions(c.session.Kinds))
 	if err != nil {
 		return "", err
 	}
-	if said != "ack" && (at.secret == "" || said != at.secret) {
+	if reply != "ack" && (at.secret == "" || reply != at.secret) {
 		return "", fmt.Errorf("%w: it is neither ack nor the secret", ErrAnswer)
 	}
 	if user, err = c.ask(ctx, methodPublicKey); err != nil {

@@ -54,9 +54,9 @@ func Names() []string {
 
 // Run tests the relay with every case.
 func Run(t *testing.T, r Relay) {
-	known := Names()
+	names := Names()
 	for name := range r.Differs {
-		if !slices.Contains(known, name) {
+		if !slices.Contains(names, name) {
 			t.Errorf("there is no case %q to differ in", name)
 		}
 	}

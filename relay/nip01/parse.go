@@ -178,11 +178,11 @@ func (p *parser) event() (ev nostr.Event, err error) {
 		if err != nil {
 			return ev, err
 		}
-		known, err := p.eventField(&ev, name)
+		isField, err := p.eventField(&ev, name)
 		if err != nil {
 			return ev, err
 		}
-		if known {
+		if isField {
 			seen++ // the decoder refuses duplicate names
 		}
 	}
@@ -197,7 +197,7 @@ func (p *parser) event() (ev nostr.Event, err error) {
 	return ev, nil
 }
 
-func (p *parser) eventField(ev *nostr.Event, name string) (known bool, err error) {
+func (p *parser) eventField(ev *nostr.Event, name string) (isField bool, err error) {
 	var n int64
 	switch name {
 	case "id":

@@ -79,7 +79,7 @@ func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, erro
 // put stores the body for its owner and returns once it is durable; fresh is true if
 // the blob was not stored before. announced is the hash that it must have, "" for any
 // authorized one; size is the announced length, negative if it is unknown.
-func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime string, body io.Reader, size int64) (made blob, fresh bool, err error) {
+func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime string, body io.Reader, size int64) (stored blob, fresh bool, err error) {
 	if size > b.max {
 		return blob{}, false, errBlobTooLarge
 	}
@@ -112,21 +112,21 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	}
 
 	defer b.room.release(auth.pubkey, in.size+ownedCost)
-	if made, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
+	if stored, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
 		return blob{}, false, fmt.Errorf("store blob: %w", err)
 	}
-	return made, fresh, nil
+	return stored, fresh, nil
 }
 
 // commit makes the blob durable and then inserts its row. fresh is true if there was
 // no row before.
-func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (made blob, fresh bool, err error) {
+func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (stored blob, fresh bool, err error) {
 	if in.file != "" {
 		folder := b.folder(in.hash)
 		folder.mu.Lock()
 		defer folder.mu.Unlock()
 		if err := b.moveIn(in); err != nil {
-			return made, false, err
+			return stored, false, err
 		}
 	}
 
@@ -136,25 +136,25 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 		if err != nil {
 			return err
 		}
-		made, err = readBlob(tx, in.hash)
+		stored, err = readBlob(tx, in.hash)
 		fresh = errors.Is(err, errBlobUnknown)
 		if err != nil && !fresh {
 			return err
 		}
 		if fresh {
-			made = blob{hash: in.hash, size: in.size, mime: mime, uploaded: time.Now().Unix()}
+			stored = blob{hash: in.hash, size: in.size, mime: mime, uploaded: time.Now().Unix()}
 		}
 
 		// A small one may be a file from before they were kept here, and lost.
-		if fresh || in.file == "" && !made.body.Valid {
-			if err := insertBlob(tx, made, in); err != nil {
+		if fresh || in.file == "" && !stored.body.Valid {
+			if err := insertBlob(tx, stored, in); err != nil {
 				return err
 			}
 		}
 
 		_, err = tx.Exec(`INSERT INTO blob_owners (sha256, pubkey, size, since) VALUES (?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET since = excluded.since`,
-			unhex(in.hash), unhex(owner), made.size, time.Now().UnixMilli())
+			unhex(in.hash), unhex(owner), stored.size, time.Now().UnixMilli())
 		if err != nil {
 			return err
 		}
@@ -163,10 +163,10 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 		return err
 	})
 	if err != nil {
-		return made, false, err
+		return stored, false, err
 	}
 	b.room.add(change)
-	return made, fresh, nil
+	return stored, fresh, nil
 }
 
 // insertBlob inserts a blob, a small one with its bytes.
@@ -253,11 +253,11 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 			return errors.Join(err, errNotOwner)
 		}
 
-		others, err := exists(tx, "SELECT 1 FROM blob_owners WHERE sha256 = ?", unhex(hash))
+		hasOwners, err := exists(tx, "SELECT 1 FROM blob_owners WHERE sha256 = ?", unhex(hash))
 		if err != nil {
 			return err
 		}
-		if !others {
+		if !hasOwners {
 			if _, err := tx.Exec("DELETE FROM blobs WHERE sha256 = ?", unhex(hash)); err != nil {
 				return err
 			}

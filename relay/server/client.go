@@ -288,9 +288,9 @@ func (c *client) enterFlight(ctx context.Context, cost int64) error {
 			continue
 		}
 		if err := b.Acquire(ctx, cost); err != nil {
-			for _, taken := range bounds[:i] {
-				if taken != nil {
-					taken.Release(cost)
+			for _, acquired := range bounds[:i] {
+				if acquired != nil {
+					acquired.Release(cost)
 				}
 			}
 			return err

@@ -67,10 +67,10 @@ func (q quota) admits(tx *sqlite.Tx, pubkey string, n int64) (outcome, error) {
 	if n <= 0 {
 		return outcomeStored, nil
 	}
-	var own, mine, all int64
+	var own, ofKey, all int64
 	err := tx.QueryRow(`SELECT coalesce((SELECT standing FROM usage WHERE pubkey = ?), 0),
 		coalesce((SELECT sum(standing) FROM usage WHERE pubkey IN (SELECT unhex(value) FROM json_each(?))), 0),
-		(SELECT standing FROM usage_total)`, unhex(pubkey), q.keys).Scan(&mine, &own, &all)
+		(SELECT standing FROM usage_total)`, unhex(pubkey), q.keys).Scan(&ofKey, &own, &all)
 	if err != nil {
 		return outcomeStored, err
 	}
@@ -81,7 +81,7 @@ func (q quota) admits(tx *sqlite.Tx, pubkey string, n int64) (outcome, error) {
 		}
 		room = q.standing() - own - n
 		n = 0
-	} else if mine+n > q.standingMost() {
+	} else if ofKey+n > q.standingMost() {
 		return outcomeCrowded, nil
 	}
 

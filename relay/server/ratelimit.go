@@ -54,19 +54,19 @@ func (c *client) reserve(now time.Time, cost int) {
 // secondsOwed is how many seconds the client must wait until its messages, and a
 // further one of cost more, are within its own rate and its address's.
 func (c *client) secondsOwed(now time.Time, more int) float64 {
-	owed := secondsToPay(c.limiter, now, more)
+	seconds := secondsToPay(c.limiter, now, more)
 	if c.host.limiter != nil {
-		owed = max(owed, secondsToPay(c.host.limiter, now, more))
+		seconds = max(seconds, secondsToPay(c.host.limiter, now, more))
 	}
-	return owed
+	return seconds
 }
 
 func secondsToPay(l *rate.Limiter, now time.Time, more int) float64 {
-	owed := float64(more) - l.TokensAt(now)
-	if owed <= 0 {
+	seconds := float64(more) - l.TokensAt(now)
+	if seconds <= 0 {
 		return 0
 	}
-	return owed / float64(l.Limit())
+	return seconds / float64(l.Limit())
 }
 
 // throttle waits until the client is within its rate, but at most maxDelay.

@@ -147,17 +147,17 @@ func (s *store) putOne(tx *sqlite.Tx, ev *nostr.Event, raw []byte, added tally) 
 
 // isStored reports whether the event is stored already, or was deleted.
 func isStored(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
-	var have, gone bool
+	var alreadyStored, deleted bool
 	err := tx.QueryRow(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
 		EXISTS (SELECT 1 FROM deleted WHERE pubkey = ? AND (target = ? OR (target = ? AND until >= ?)))`,
-		unhex(ev.ID), unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt)).Scan(&have, &gone)
+		unhex(ev.ID), unhex(ev.PubKey), ev.ID, address, int64(ev.CreatedAt)).Scan(&alreadyStored, &deleted)
 
 	switch {
-	case err != nil || have:
+	case err != nil || alreadyStored:
 		return outcomeDuplicate, err
 	case ev.Kind == nostr.KindDeletion:
 		return outcomeStored, nil // "deletion request against a deletion request has no effect"
-	case gone:
+	case deleted:
 		return outcomeDeleted, nil
 	case ev.Kind != nostr.KindGiftWrap:
 		return outcomeStored, nil
@@ -167,7 +167,7 @@ func isStored(tx *sqlite.Tx, ev *nostr.Event, address string) (outcome, error) {
 		if len(tag) < 2 || tag[0] != "p" || !nostr.IsValid32ByteHex(tag[1]) {
 			continue
 		}
-		if gone, err = exists(tx, "SELECT 1 FROM deleted WHERE pubkey = ? AND target = ?", unhex(tag[1]), ev.ID); err != nil || gone {
+		if deleted, err = exists(tx, "SELECT 1 FROM deleted WHERE pubkey = ? AND target = ?", unhex(tag[1]), ev.ID); err != nil || deleted {
 			return outcomeDeleted, err
 		}
 	}

@@ -105,14 +105,14 @@ func (h *host) invoke(ctx context.Context, t *remoteTool, input json.RawMessage,
 
 // failure says why a call has no result, and whose fault it is. answered says that
 // the server sent a result that the SDK refused.
-func failure(ctx context.Context, err error, answered, repeatable bool) error {
+func failure(ctx context.Context, err error, hasAnswer, repeatable bool) error {
 	var refused *jsonrpc.Error
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err() // the agent's SDK tells a timeout from a cancellation
 	case errors.As(err, &refused):
 		return rejected(refused)
-	case answered:
+	case hasAnswer:
 		return agent.Fail(wire.CodeInvalidOutput, "the server's result is malformed")
 	}
 	// The server may have performed the call before it died (M-16).

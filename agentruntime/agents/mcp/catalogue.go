@@ -123,11 +123,11 @@ func offer(tools []*remoteTool, log *slog.Logger, handler func(*remoteTool) agen
 
 	mapped := toolNames(names)
 	offered := make([]agent.Tool, 0, len(tools))
-	size, taken := 0, map[string]bool{}
+	size, used := 0, map[string]bool{}
 	for _, t := range tools {
 		log := log.With("tool", wire.SafeText(t.Name))
 		name := mapped[t.Name]
-		if taken[name] {
+		if used[name] {
 			log.Warn("tool skipped", "reason", "another tool has its name")
 			continue
 		}
@@ -144,7 +144,7 @@ func offer(tools []*remoteTool, log *slog.Logger, handler func(*remoteTool) agen
 		if name != t.Name {
 			log.Warn("tool renamed", "name", name)
 		}
-		taken[name] = true
+		used[name] = true
 		tool.Name, tool.Handler = name, handler(t)
 		offered = append(offered, tool)
 	}

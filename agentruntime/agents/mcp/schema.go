@@ -45,10 +45,10 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 	}
 
 	draft, isText := root["$schema"].(string)
-	_, given := root["$schema"]
+	_, hasDraft := root["$schema"]
 	draft = strings.TrimSuffix(strings.Replace(draft, "https://json-schema.org/draft-0", "http://json-schema.org/draft-0", 1), "#")
 	switch {
-	case given && !isText:
+	case hasDraft && !isText:
 		return nil, nil, errors.New("$schema is not a string")
 	case slices.Contains(olderDrafts, draft):
 		rewritten, err := modernizeRoot(root)
@@ -58,7 +58,7 @@ func adaptSchema(doc json.RawMessage) (adapted json.RawMessage, notes []string, 
 		if rewritten {
 			notes = append(notes, "rewritten from "+draft)
 		}
-	case given && draft != draft2020:
+	case hasDraft && draft != draft2020:
 		return nil, nil, errors.New("$schema names a draft that is not supported")
 	}
 

@@ -129,13 +129,13 @@ func answerFormat(s *schemas.Schema) (json.RawMessage, error) {
 		delete(properties, provenanceField)
 	}
 	if required, ok := doc["required"].([]any); ok {
-		var kept []any
+		var fields []any
 		for _, field := range required {
 			if field != provenanceField {
-				kept = append(kept, field)
+				fields = append(fields, field)
 			}
 		}
-		doc["required"] = kept
+		doc["required"] = fields
 	}
 
 	text, err := json.Marshal(doc)

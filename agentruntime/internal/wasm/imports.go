@@ -81,8 +81,8 @@ type declaration struct {
 func declare(ids []wit.ID) (declaration, error) {
 	d := declaration{has: map[capability]bool{capCall: true}}
 	for _, id := range ids {
-		c, known := interfaces[id.Unversioned()]
-		if !known {
+		c, ok := interfaces[id.Unversioned()]
+		if !ok {
 			return d, fmt.Errorf("wasm: import %s cannot be provided", id)
 		}
 		d.has[c] = true
@@ -104,9 +104,9 @@ func (d declaration) check(imports []moduleImport) error {
 
 		switch {
 		case imp.module == wasiModule:
-			c, known := preview1[imp.name]
+			c, ok := preview1[imp.name]
 			switch {
-			case !known:
+			case !ok:
 				return refuse("is never provided")
 			case !d.has[c]:
 				return refuse(fmt.Sprintf("the WIT does not import %v", interfacesOf(c)))

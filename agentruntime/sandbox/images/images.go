@@ -135,11 +135,11 @@ func lock(dir string) (unlock func(), err error) {
 
 // removeIncoming removes the remains of an interrupted Add.
 func removeIncoming(dir string) error {
-	left, err := filepath.Glob(filepath.Join(dir, incoming+"*"))
+	remains, err := filepath.Glob(filepath.Join(dir, incoming+"*"))
 	if err != nil {
 		return err
 	}
-	for _, path := range left {
+	for _, path := range remains {
 		if err := os.RemoveAll(path); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func (p *parser) link() error {
 		}
 
 		for _, f := range more {
-			if slices.ContainsFunc(exports, func(known *Func) bool { return known.Name == f.Name }) {
+			if slices.ContainsFunc(exports, func(other *Func) bool { return other.Name == f.Name }) {
 				return name.errorf("func %s is exported twice", f.Name)
 			}
 		}

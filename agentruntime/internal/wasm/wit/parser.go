@@ -234,8 +234,8 @@ func (p *parser) importItem() error {
 		return at.errorf("only interfaces can be imported")
 	}
 
-	for _, known := range p.doc.World.Imports {
-		if known.Unversioned() == id.Unversioned() {
+	for _, other := range p.doc.World.Imports {
+		if other.Unversioned() == id.Unversioned() {
 			return at.errorf("%s is imported twice", id.Unversioned())
 		}
 	}
@@ -262,8 +262,8 @@ func (p *parser) exportItem(export token) error {
 
 // funcItem parses ": func(a: t) -> t;" after a name.
 func (p *parser) funcItem(it *Interface, name token) error {
-	for _, known := range it.Funcs {
-		if known.Name == name.text {
+	for _, other := range it.Funcs {
+		if other.Name == name.text {
 			return name.errorf("func %s is declared twice", name.text)
 		}
 	}

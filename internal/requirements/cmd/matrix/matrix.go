@@ -48,15 +48,15 @@ type failure struct {
 const maxOutput = 8 << 10
 
 // lastOf returns the end of a test's output, which has the verdict.
-func lastOf(said string) string {
-	if len(said) <= maxOutput {
-		return said
+func lastOf(output string) string {
+	if len(output) <= maxOutput {
+		return output
 	}
-	said = said[len(said)-maxOutput:]
-	if _, whole, cut := strings.Cut(said, "\n"); cut {
-		said = whole
+	output = output[len(output)-maxOutput:]
+	if _, whole, cut := strings.Cut(output, "\n"); cut {
+		output = whole
 	}
-	return "    (what came before is left out)\n" + said
+	return "    (what came before is left out)\n" + output
 }
 
 // read reads the events of a run. A line is covered if a test that names it has
@@ -65,7 +65,7 @@ func read(r io.Reader) (*matrix, error) {
 	m := &matrix{covers: map[string][]testID{}}
 
 	claims := map[testID][]string{}
-	said := map[testID]string{}
+	outputs := map[testID]string{}
 	dec := json.NewDecoder(r)
 	for {
 		var e event
@@ -83,7 +83,7 @@ func read(r io.Reader) (*matrix, error) {
 			id.pkg = e.ImportPath
 			fallthrough
 		case "output":
-			said[id] = lastOf(said[id] + e.Output)
+			outputs[id] = lastOf(outputs[id] + e.Output)
 		case "attr":
 			if e.Key == requirements.AttrKey {
 				claims[id] = append(claims[id], e.Value)
@@ -94,12 +94,12 @@ func read(r io.Reader) (*matrix, error) {
 					m.covers[line] = append(m.covers[line], id)
 				}
 			}
-			delete(said, id)
+			delete(outputs, id)
 		case "skip":
-			delete(said, id)
+			delete(outputs, id)
 		case "fail":
-			m.failed = append(m.failed, failure{id, said[testID{pkg: e.FailedBuild}] + said[id]})
-			delete(said, id)
+			m.failed = append(m.failed, failure{id, outputs[testID{pkg: e.FailedBuild}] + outputs[id]})
+			delete(outputs, id)
 		}
 	}
 }
