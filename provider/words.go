@@ -5,15 +5,19 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/flow"
-	"github.com/lightwork-market/lightwork/provider/internal/intake"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
-	"github.com/lightwork-market/lightwork/provider/internal/run"
 )
 
 // The words of package job that a program which embeds a provider uses. Package job has
 // more, for those who write a [Store].
 type (
 	Offer            = job.Offer
+	Images           = job.Images
+	Runner           = job.Runner
+	Run              = job.Run
+	Outcome          = job.Outcome
+	Call             = job.Call
+	RunError         = job.RunError
 	JobEvent         = job.Event
 	AdmissionEvent   = job.AdmissionEvent
 	RefusalEvent     = job.RefusalEvent
@@ -135,23 +139,11 @@ const (
 	TrustFollows2     = admission.TrustFollows2
 )
 
-// Images says which root file systems a sandbox job may name.
-type Images = intake.Images
-
 // Errors of Serve where the node was given other secrets than its open jobs have.
 var (
 	ErrOtherKey    = flow.ErrOtherKey
 	ErrOtherSecret = flow.ErrOtherSecret
 	ErrHidden      = flow.ErrHidden
-)
-
-// What runs the jobs.
-type (
-	Runner   = run.Runner
-	Run      = run.Run
-	Outcome  = run.Outcome
-	Call     = run.Call
-	RunError = run.Error
 )
 
 // How debts are paid back.

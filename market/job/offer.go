@@ -24,3 +24,15 @@ func (o Offer) Table() receipts.Price {
 		EngagementMsats: o.EngagementMsats,
 	}
 }
+
+// Images says which root file systems a sandbox job may name.
+type Images struct {
+	// Fetches says whether a repository would be fetched from an address; nil:
+	// from none.
+	Fetches func(address string) bool
+	// FullNetwork says that jobs may have the network policy "full".
+	FullNetwork bool
+	HostDigest  string // digest of the host toolchain's manifest
+	Confinement string // how firmly commands are confined, as announced; empty: not said
+	Registered  func(digest string) bool
+}

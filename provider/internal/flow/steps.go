@@ -8,7 +8,6 @@ import (
 
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/provider/internal/openjob"
-	"github.com/lightwork-market/lightwork/provider/internal/run"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -72,7 +71,7 @@ func (a *actor) drive(ctx context.Context) {
 		}
 
 		wake := a.job.Wake
-		if errors.As(err, new(*run.Error)) {
+		if errors.As(err, new(*job.RunError)) {
 			wake = nil // news from relays and wallet mends no agent
 		}
 

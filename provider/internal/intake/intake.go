@@ -57,18 +57,6 @@ type Gate interface {
 // Listen hands every event that matches to handle, stored ones first, until ctx ends.
 type Listen func(ctx context.Context, filters nostr.Filters, ready func(), handle func(nostr.Event)) error
 
-// Images says which root file systems a sandbox job may name.
-type Images struct {
-	// Fetches says whether a repository would be fetched from an address; nil:
-	// from none.
-	Fetches func(address string) bool
-	// FullNetwork says that jobs may have the network policy "full".
-	FullNetwork bool
-	HostDigest  string // digest of the host toolchain's manifest
-	Confinement string // how firmly commands are confined, as announced; empty: not said
-	Registered  func(digest string) bool
-}
-
 // Limits bound a request.
 type Limits struct {
 	ContextTokens int // that its document counts
@@ -92,7 +80,7 @@ type Config struct {
 	Key          string
 	RequestKinds []int // our own first
 	Offers       []job.Offer
-	Images       Images
+	Images       job.Images
 	Limits       Limits
 	Encrypts     bool // encrypted requests are taken
 	// Withdrawn says why jobs of a type cannot be done now, "" if they can; nil: they can.

@@ -19,53 +19,6 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// Runner runs a typed job on an agent. The output of a run names this provider: its
-// provenance.provider_pubkey is the provider's key, which an agent does not know and the
-// runner sets. Buyers refuse a result without it.
-type Runner interface {
-	Run(ctx context.Context, r Run) (Outcome, error)
-	// Tool names the tool that jobs of a type run on, "<agent_id>/<tool_name>":
-	// a job's plan names it before the run.
-	Tool(schemaID string) string
-}
-
-// Run is one execution of a job.
-type Run struct {
-	RequestID   string
-	Number      int
-	SchemaID    string
-	Input       []byte // canonical typed request
-	Thread      string
-	DirectiveID string
-	Timeout     time.Duration
-	// OnStream gets output as it appears; it must not block.
-	OnStream func(channel, text string)
-}
-
-// Outcome is what an agent produced.
-type Outcome struct {
-	Output    []byte // the result document
-	Artifacts [][]byte
-	// Call is the call that gave Output, as the runner's journal has it; the
-	// trajectory tells of it in the journal's words (M-4). Nil: there is no
-	// journal, and the trajectory has the run's own times.
-	Call *Call
-}
-
-// Call is a tool's call and its result: two entries of a journal.
-type Call struct {
-	Asked, Answered time.Time
-	Params, Output  hashing.Digest // of the payloads
-}
-
-// Error says why a run gave no result; the job is not charged (K-47).
-type Error struct {
-	Reason    job.Reason
-	Retryable bool
-}
-
-func (e *Error) Error() string { return e.Reason.String() }
-
 // Store keeps the numbers of runs.
 type Store interface {
 	// Start moves paid, quoted (postpay and free: d is their directive and
@@ -78,7 +31,7 @@ type Store interface {
 // Config is what an Executor needs.
 type Config struct {
 	Store     Store
-	Runner    Runner
+	Runner    job.Runner
 	Publisher *publish.Publisher
 	Log       *slog.Logger
 	Tell      func(job.Event)
@@ -210,7 +163,7 @@ func (a *Attempt) Perform(base context.Context) (*openjob.Made, error) {
 
 	a.began = time.Now().UTC()
 	a.ended = a.tick(ctx)
-	run := Run{
+	run := job.Run{
 		RequestID: a.job.RequestID, Number: a.job.Run, SchemaID: a.job.SchemaID, Input: a.job.Input,
 		Thread: a.job.ThreadName(), DirectiveID: a.job.DirectiveID, Timeout: min(a.job.RunLimit()+margin/2, time.Until(a.deadline)),
 		OnStream: func(string, string) {},
@@ -262,14 +215,14 @@ func (a *Attempt) failure(base, ctx context.Context, err error) error {
 		return fail(job.CodeDeadline, "the job's deadline passed")
 	}
 
-	var failed *Error
+	var failed *job.RunError
 	switch {
 	case errors.As(err, &failed):
 	case errors.Is(err, context.DeadlineExceeded): // of the run's own time
-		failed = &Error{Reason: job.Because(job.CodeDeadline, "the run took too long")}
+		failed = &job.RunError{Reason: job.Because(job.CodeDeadline, "the run took too long")}
 	default:
 		a.log.Error("run", "request", a.job.RequestID, "err", err)
-		failed = &Error{Reason: job.Because(job.CodeInternal, "the run failed on this node")}
+		failed = &job.RunError{Reason: job.Because(job.CodeInternal, "the run failed on this node")}
 	}
 
 	if failed.Retryable && a.job.Run < a.cfg.Runs {
@@ -284,7 +237,7 @@ func (a *Attempt) failure(base, ctx context.Context, err error) error {
 }
 
 // made checks the output and writes the trajectory.
-func (a *Attempt) made(out Outcome) (*openjob.Made, error) {
+func (a *Attempt) made(out job.Outcome) (*openjob.Made, error) {
 	finished := time.Now().UTC()
 	schema, ok := schemas.Lookup(a.job.SchemaID)
 	if !ok {

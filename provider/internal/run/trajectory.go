@@ -42,7 +42,7 @@ func planHash(j *openjob.Job, tool string) (hashing.Digest, error) {
 
 // trajectory writes the session of the run as REPLAY.jsonl and gathers the
 // hashes that the result event and the receipt carry.
-func (a *Attempt) trajectory(result *schemas.Result, out Outcome, finished time.Time) (*openjob.Made, error) {
+func (a *Attempt) trajectory(result *schemas.Result, out job.Outcome, finished time.Time) (*openjob.Made, error) {
 	r := job.Result{
 		SessionID: fmt.Sprintf("%s-%d", a.job.RequestID[:16], a.job.Run),
 		Output:    result.Canonical, OutputHash: result.OutputHash, PlanHash: a.job.PlanHash,
@@ -57,7 +57,7 @@ func (a *Attempt) trajectory(result *schemas.Result, out Outcome, finished time.
 	}
 
 	paramsHash := hashing.Bytes(a.job.Input)
-	call := Call{Asked: a.began, Answered: finished, Params: paramsHash, Output: r.OutputHash}
+	call := job.Call{Asked: a.began, Answered: finished, Params: paramsHash, Output: r.OutputHash}
 	if out.Call != nil {
 		if call = *out.Call; call.Params != paramsHash || call.Output != r.OutputHash {
 			return nil, errJournal
@@ -80,7 +80,7 @@ func (a *Attempt) trajectory(result *schemas.Result, out Outcome, finished time.
 	return &openjob.Made{Result: r, Replay: file.Bytes(), Artifacts: out.Artifacts}, nil
 }
 
-func (a *Attempt) lines(r job.Result, result *schemas.Result, call Call) []replay.Line {
+func (a *Attempt) lines(r job.Result, result *schemas.Result, call job.Call) []replay.Line {
 	j, node := a.job, a.cfg.Node()
 	latency := r.FinishedAt.Sub(r.StartedAt).Milliseconds()
 	ok, exit, commands, exits := outcome(result)
