@@ -20,13 +20,13 @@ type Pruned struct {
 // entries, and the context of threads that returned. Call it from time to time;
 // once an hour is often. It works in batches, each of which is durable; an error
 // leaves the rest for the next call.
-func (k *Store) Prune(ctx context.Context, now time.Time) (done Pruned, err error) {
+func (s *Store) Prune(ctx context.Context, now time.Time) (done Pruned, err error) {
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return done, fmt.Errorf("prune: %w", err)
 		}
 		var entries, threads, segments int
-		err := k.Update(ctx, func(tx *Tx) (err error) {
+		err := s.Update(ctx, func(tx *Tx) (err error) {
 			if entries, err = tx.PruneJournal(now, pruneBatch); err != nil {
 				return err
 			}

@@ -90,13 +90,13 @@ type Tx struct {
 // Update runs fn in a transaction that is durable, all of it, when Update
 // returns nil, and of which nothing is left otherwise. See sqlite.DB.Update for
 // what fn may do.
-func (k *Store) Update(ctx context.Context, fn func(tx *Tx) error) error {
-	return k.db.Update(ctx, func(tx *row.Tx) error { return fn(newTx(tx)) })
+func (s *Store) Update(ctx context.Context, fn func(tx *Tx) error) error {
+	return s.db.Update(ctx, func(tx *row.Tx) error { return fn(newTx(tx)) })
 }
 
 // View runs fn on one consistent state.
-func (k *Store) View(ctx context.Context, fn func(tx *Tx) error) error {
-	return k.db.View(ctx, func(tx *row.Tx) error { return fn(newTx(tx)) })
+func (s *Store) View(ctx context.Context, fn func(tx *Tx) error) error {
+	return s.db.View(ctx, func(tx *row.Tx) error { return fn(newTx(tx)) })
 }
 
 func newTx(tx *row.Tx) *Tx {
@@ -105,28 +105,24 @@ func newTx(tx *row.Tx) *Tx {
 
 // PipelineLog is the log of a pipeline. A thread that has no record yet gets one under
 // profile.
-func (k *Store) PipelineLog(profile string) *journal.Log {
-	return journal.NewLog(k.db, profile, k.log)
+func (s *Store) PipelineLog(profile string) *journal.Log {
+	return journal.NewLog(s.db, profile, s.log)
 }
 
 // Sales is the store of jobs. profile is that of their threads.
-func (k *Store) Sales(profile string) *sales.Store { return sales.New(k.db, profile) }
+func (s *Store) Sales(profile string) *sales.Store { return sales.New(s.db, profile) }
 
 // Purchases is the store of purchases.
-func (k *Store) Purchases() *purchases.Store { return purchases.New(k.db) }
+func (s *Store) Purchases() *purchases.Store { return purchases.New(s.db) }
 
 // ContextStore is the store of segments.
-func (k *Store) ContextStore() contexts.Store { return contexts.NewStore(k.db) }
-
-// Err is not nil once a commit failed: the node must stop taking work and say
-// so (P17). It wraps sqlite.ErrReadOnly.
-func (k *Store) Err() error { return k.file.Err() }
+func (s *Store) ContextStore() contexts.Store { return contexts.NewStore(s.db) }
 
 // Stats counts updates and commits since Open.
-func (k *Store) Stats() sqlite.Stats { return k.file.Stats() }
+func (s *Store) Stats() sqlite.Stats { return s.file.Stats() }
 
 // Backup writes a checked copy of the database to dest while the node works.
-func (k *Store) Backup(ctx context.Context, dest string) error { return k.file.Backup(ctx, dest) }
+func (s *Store) Backup(ctx context.Context, dest string) error { return s.file.Backup(ctx, dest) }
 
 // Side is whose database one is: each role has one of its own.
 type Side string
@@ -152,11 +148,11 @@ func Restore(ctx context.Context, dir, backup string, side Side) (kept string, e
 }
 
 // Close waits for what has begun and closes the database.
-func (k *Store) Close() error { return k.file.Close() }
+func (s *Store) Close() error { return s.file.Close() }
 
 // Holds is [journal.Journal.Holds] in a transaction of its own.
-func (k *Store) Holds(ctx context.Context, session, ref string) (held bool, err error) {
-	err = k.View(ctx, func(tx *Tx) error {
+func (s *Store) Holds(ctx context.Context, session, ref string) (held bool, err error) {
+	err = s.View(ctx, func(tx *Tx) error {
 		held, err = tx.Holds(session, ref)
 		return err
 	})

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -46,19 +45,21 @@ func TestOpenRefusesASecondNode(t *testing.T) {
 
 func TestReadOnlyLooksBesideTheNode(t *testing.T) {
 	k := storetest.Open(t)
-	k.Change(t, func(tx *store.Tx) error { return tx.SetMeta("a", "1") })
+	k.Change(t, func(tx *store.Tx) error { return tx.CreateThread("root", "p") })
 	ro, err := store.Open(t.Context(), k.Dir, store.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ro.Close()
-	var got string
-	err = ro.View(t.Context(), func(tx *store.Tx) (err error) {
-		got, err = tx.Meta("a")
+	err = ro.View(t.Context(), func(tx *store.Tx) error {
+		thread, err := tx.Thread("root")
+		if thread.Profile != "p" {
+			t.Errorf("read %+v", thread)
+		}
 		return err
 	})
-	if err != nil || got != "1" {
-		t.Errorf("Meta = %q, %v", got, err)
+	if err != nil {
+		t.Error(err)
 	}
 	if err := ro.Update(t.Context(), func(tx *store.Tx) error { return nil }); !errors.Is(err, sqlite.ErrReadOnly) {
 		t.Errorf("Update = %v", err)
@@ -78,7 +79,6 @@ func TestStoresChangeTogether(t *testing.T) {
 		return errors.Join(
 			err,
 			tx.CreateThread("root.a", "p"),
-			tx.SetCursor("relay", 7),
 			tx.Audit("x", "y", nil),
 			tx.RecordDirective(journal.Directive{ID: "d", Key: "k", ApprovedBy: "me"}),
 			tx.Enqueue(outbox.OutEvent{EventID: storetest.HexID("e"), Event: []byte("{}"), Relays: []string{"wss://r"}}),
@@ -96,7 +96,7 @@ func TestStoresChangeTogether(t *testing.T) {
 	}
 	k.Change(t, all)
 	after := k.Dump(t)
-	for _, table := range []string{"journal", "contents", "threads", "meta", "audit", "directives", "outbox", "correlation"} {
+	for _, table := range []string{"journal", "contents", "threads", "audit", "directives", "outbox", "correlation"} {
 		if len(after[table]) == len(before[table]) {
 			t.Errorf("%s did not change", table)
 		}
@@ -226,26 +226,4 @@ func TestBackupIsAWholeStore(t *testing.T) {
 	if diff := cmp.Diff(before, copied.Dump(t)); diff != "" {
 		t.Errorf("the copy differs:\n%s", diff)
 	}
-}
-
-func TestCursorMovesWithItsEffect(t *testing.T) {
-	k := storetest.Open(t)
-	k.Change(t, func(tx *store.Tx) error { return tx.SetCursor("wss://r", 10) })
-	stop := errors.New("stop")
-	err := k.Update(context.Background(), func(tx *store.Tx) error { return errors.Join(tx.SetCursor("wss://r", 20), stop) })
-	if !errors.Is(err, stop) {
-		t.Fatal(err)
-	}
-	k.Change(t, func(tx *store.Tx) error { return tx.SetMeta("cursor/bad", "x") })
-	k.Read(t, func(tx *store.Tx) error {
-		for name, want := range map[string]int64{"wss://r": 10, "other": 0} {
-			if got, err := tx.Cursor(name); got != want || err != nil {
-				t.Errorf("Cursor(%s) = %d, %v", name, got, err)
-			}
-		}
-		if _, err := tx.Cursor("bad"); err == nil {
-			t.Error("a cursor that is no number was read")
-		}
-		return nil
-	})
 }

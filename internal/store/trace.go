@@ -77,11 +77,11 @@ ORDER BY 1 LIMIT ?3`
 
 // Trace finds the jobs that any name, or the beginning of one, means. It returns
 // no error for none; a name shorter than names.MinPrefix is ErrInvalid.
-func (k *Store) Trace(ctx context.Context, name string) (found []Trace, err error) {
+func (s *Store) Trace(ctx context.Context, name string) (found []Trace, err error) {
 	if len(name) < names.MinPrefix {
 		return nil, fmt.Errorf("a name of %d bytes: %w", len(name), row.ErrInvalid)
 	}
-	err = k.View(ctx, func(tx *Tx) error {
+	err = s.View(ctx, func(tx *Tx) error {
 		ids, err := tx.Strings(namedBy, name, name+"\U0010ffff", journal.MaxJobs)
 		if err != nil {
 			return err

@@ -41,13 +41,6 @@ func (tx Journal) Audit(eventType, subject string, metadata any) error {
 	return nil
 }
 
-// AuditLines returns lines after a sequence number, oldest first, of one
-// subject or, if that is "", of all.
-func (tx Journal) AuditLines(subject string, after int64, limit int) ([]AuditLine, error) {
-	return tx.auditLines(`SELECT seq, at_ms, event_type, subject, metadata FROM audit
-		WHERE seq > ? AND (? = '' OR subject = ?) ORDER BY seq LIMIT ?`, after, subject, subject, limit)
-}
-
 // LastAuditLines returns the end of the trail, oldest first, of one subject or,
 // if that is "", of all.
 func (tx Journal) LastAuditLines(subject string, limit int) ([]AuditLine, error) {

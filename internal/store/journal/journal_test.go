@@ -292,13 +292,13 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	k.Read(t, func(tx *store.Tx) error {
-		all, err := tx.AuditLines("", 0, 100)
+		all, err := tx.LastAuditLines("", 100)
 		if len(all) != 3 || all[0].EventType != "route_not_found" || string(all[0].Metadata) != `{"tag":"x"}` || !all[0].At.Equal(storetest.Start) {
 			t.Errorf("lines %+v", all)
 		}
-		one, err2 := tx.AuditLines("root", all[0].Seq, 1)
+		one, err2 := tx.LastAuditLines("root", 1)
 		if len(one) != 1 || one[0].EventType != "big" {
-			t.Errorf("second line of root: %+v", one)
+			t.Errorf("last line of root: %+v", one)
 		}
 		return errors.Join(err, err2)
 	})

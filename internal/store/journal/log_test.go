@@ -73,7 +73,7 @@ func TestPipelineRejectLeavesOneAuditLine(t *testing.T) {
 	log.Reject(ctx, pipeline.Reject{Reason: pipeline.RejectRoute, Tag: "secret.tag", Profile: "public", Thread: "root", Sender: "stranger"})
 	log.Reject(ctx, pipeline.Reject{Reason: pipeline.RejectMalformed, Tag: strings.Repeat("\xff\x00t", 9000), Thread: pipeline.ThreadID(strings.Repeat("ü", 9000))})
 	k.Read(t, func(tx *store.Tx) error {
-		lines, err := tx.AuditLines("", 0, 10)
+		lines, err := tx.LastAuditLines("", 10)
 		if len(lines) != 2 {
 			t.Fatalf("%d lines", len(lines))
 		}
