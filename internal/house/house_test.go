@@ -158,7 +158,7 @@ var rooms = map[string][]string{
 	"internal/store/names":             {"internal/store/row"},
 	"internal/store/sales":             {"internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/outbox", "internal/store/row", "internal/sqlite", "hashing", "market/job", "payments", "provider", "receipts"},
 	"internal/store/purchases":         {"internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/row", "internal/sqlite", "hashing", "buyer", "buyer/panel", "payments", "receipts"},
-	"internal/store/money":             {"internal/store/outbox", "internal/store/row", "buyer", "market/job", "payments", "receipts"},
+	"internal/store/money":             {"internal/store/outbox", "internal/store/row", "buyer/purchase", "market/job", "payments", "receipts"},
 	"internal/store":                   {"internal/store/contexts", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/outbox", "internal/store/purchases", "internal/store/row", "internal/store/sales", "internal/sqlite"},
 	"internal/store/storetest":         {"internal/store", "internal/store/journal", "internal/store/purchases", "internal/store/sales", "hashing", "agentruntime/curator", "agentruntime/pipeline", "buyer", "buyer/panel", "market/job", "payments", "receipts"}, // serves tests
 	"internal/requirements":            {},

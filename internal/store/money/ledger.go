@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lightwork-market/lightwork/buyer"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -24,7 +24,7 @@ func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
 // CheckFirst refuses a second payment, whatever state the first is in,
 // and an invoice that any purchase has seen.
-func (tx Ledger) CheckFirst(requestID, provider, bolt11 string, a buyer.Attempt) error {
+func (tx Ledger) CheckFirst(requestID, provider, bolt11 string, a purchase.Attempt) error {
 	var n int
 	err := tx.QueryRow(`SELECT count(*) FROM attempts
 		WHERE request_id = ? AND provider = ? AND purpose = ? OR payment_hash = ? OR bolt11 = ?`,
@@ -33,14 +33,14 @@ func (tx Ledger) CheckFirst(requestID, provider, bolt11 string, a buyer.Attempt)
 		return fmt.Errorf("look for attempts: %w", err)
 	}
 	if n > 0 {
-		return fmt.Errorf("purchase %s: %w", requestID, buyer.ErrSecondPayment)
+		return fmt.Errorf("purchase %s: %w", requestID, purchase.ErrSecondPayment)
 	}
 	return nil
 }
 
 // Reserve reserves the amount and the fee limit of a payment that is about to be begun,
 // within the job's maximum and the limits.
-func (tx Ledger) Reserve(requestID, provider string, maxMsats int64, c buyer.Charge, l buyer.Limits) error {
+func (tx Ledger) Reserve(requestID, provider string, maxMsats int64, c purchase.Charge, l purchase.Limits) error {
 	a := *c.Attempt
 	var before int64 // an engagement fee counts against the job's own maximum
 	err := tx.QueryRow("SELECT coalesce(sum(reserved_msats + spent_msats), 0) FROM ledger WHERE request_id = ?", requestID).Scan(&before)
@@ -69,7 +69,7 @@ func (tx Ledger) Reserve(requestID, provider string, maxMsats int64, c buyer.Cha
 }
 
 // CheckBudget compares the worst case of the payment with every limit.
-func (tx Ledger) CheckBudget(provider string, maxMsats int64, a buyer.Attempt, l buyer.Limits) error {
+func (tx Ledger) CheckBudget(provider string, maxMsats int64, a purchase.Attempt, l purchase.Limits) error {
 	if err := payments.CheckMsats(a.AmountMsats); err != nil {
 		return fmt.Errorf("amount: %w", err)
 	}
@@ -79,7 +79,7 @@ func (tx Ledger) CheckBudget(provider string, maxMsats int64, a buyer.Attempt, l
 
 	want := a.AmountMsats + a.FeeLimitMsats
 	if want > maxMsats {
-		return &buyer.BudgetError{Limit: "job", WantMsats: want, FreeMsats: max(maxMsats, 0)}
+		return &purchase.BudgetError{Limit: "job", WantMsats: want, FreeMsats: max(maxMsats, 0)}
 	}
 
 	for _, limit := range []struct {
@@ -94,7 +94,7 @@ func (tx Ledger) CheckBudget(provider string, maxMsats int64, a buyer.Attempt, l
 			return err
 		}
 		if free := limit.msats - b.ReservedMsats - b.SpentMsats; want > free {
-			return &buyer.BudgetError{Limit: limit.name, WantMsats: want, FreeMsats: max(free, 0)}
+			return &purchase.BudgetError{Limit: limit.name, WantMsats: want, FreeMsats: max(free, 0)}
 		}
 	}
 
@@ -108,8 +108,8 @@ const (
 )
 
 // budget sums the ledger of a day, of one provider or, if that is "", of all.
-func (tx Ledger) budget(day, provider string) (buyer.Budget, error) {
-	b := buyer.Budget{Day: day}
+func (tx Ledger) budget(day, provider string) (purchase.Budget, error) {
+	b := purchase.Budget{Day: day}
 	query, args := dayBudget, []any{day}
 	if provider != "" {
 		query, args = providerBudget, append(args, provider)
@@ -121,7 +121,7 @@ func (tx Ledger) budget(day, provider string) (buyer.Budget, error) {
 }
 
 // BudgetOf gives the ledger of the day of at (UTC).
-func (tx Ledger) BudgetOf(at time.Time) (buyer.Budget, error) { return tx.budget(dayOf(at), "") }
+func (tx Ledger) BudgetOf(at time.Time) (purchase.Budget, error) { return tx.budget(dayOf(at), "") }
 
 type ledgerRow struct {
 	day, requestID, provider, purpose, entry string
@@ -161,7 +161,7 @@ func (tx Ledger) PurposeOf(requestID string, hash payments.Hash) (purpose receip
 	err = tx.QueryRow("SELECT purpose FROM attempts WHERE request_id = ? AND payment_hash = ?", requestID, hash[:]).Scan(&purpose)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		return "", fmt.Errorf("payment %s is not that of purchase %s: %w", hash, requestID, buyer.ErrConflict)
+		return "", fmt.Errorf("payment %s is not that of purchase %s: %w", hash, requestID, purchase.ErrConflict)
 	case err != nil:
 		return "", fmt.Errorf("look for attempts: %w", err)
 	}
@@ -196,8 +196,8 @@ func (tx Ledger) endOfReservation(requestID string, p payments.Payment) (ledgerR
 
 // ReadAttempt reads what is paid for a purpose into c; nothing before an offer was
 // accepted.
-func (tx Ledger) ReadAttempt(requestID string, purpose receipts.Purpose, c *buyer.Charge) error {
-	var a buyer.Attempt
+func (tx Ledger) ReadAttempt(requestID string, purpose receipts.Purpose, c *purchase.Charge) error {
+	var a purchase.Attempt
 	var reserved int64
 	err := tx.QueryRow(`SELECT purpose, payment_hash, amount_msats, fee_limit_msats, rule_id, quote, bolt11, acceptance, reserved_ms
 		FROM attempts WHERE request_id = ? AND purpose = ?`, requestID, string(purpose)).
@@ -236,7 +236,7 @@ func (tx Ledger) PaymentFor(requestID string, purpose receipts.Purpose) (*paymen
 
 // attemptWallet reads which wallet an attempt is paid by, and how often that was
 // told to.
-func (tx Ledger) attemptWallet(a *buyer.Attempt) (err error) {
+func (tx Ledger) attemptWallet(a *purchase.Attempt) (err error) {
 	if a.Wallet, err = Payer(tx.Tx, a.PaymentHash); err != nil {
 		return err
 	}
