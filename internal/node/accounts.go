@@ -12,21 +12,19 @@ type (
 	Period = money.Period
 	// Grouping is what an account is added up by.
 	Grouping = money.Grouping
-	// Spending is what purchases cost, added up.
-	Spending = money.Spending
-	// Earning is what sales brought, added up.
-	Earning = money.Earning
+	// Sum is what purchases cost, or sales brought, added up.
+	Sum = money.Sum
 )
 
 // ByParty adds up by whom was paid, or who paid.
 const ByParty = money.ByParty
 
 // Spendings adds up what was paid for purchases, whoever ordered them.
-func (p *Purchases) Spendings(ctx context.Context, of Period) ([]Spending, error) {
+func (p *Purchases) Spendings(ctx context.Context, of Period) ([]Sum, error) {
 	return p.store.Spendings(ctx, of)
 }
 
 // Earnings adds up what came for sales.
-func (s *Sales) Earnings(ctx context.Context, of Period) ([]Earning, error) {
+func (s *Sales) Earnings(ctx context.Context, of Period) ([]Sum, error) {
 	return s.store.Earnings(ctx, of)
 }

@@ -23,7 +23,7 @@ type flags struct {
 	JSON  bool   `help:"Print JSON."`
 }
 
-func (f flags) period(by node.Grouping) (p node.Period, err error) {
+func (f flags) period(by string) (p node.Period, err error) {
 	if f.CSV && f.JSON {
 		return p, advice.Usage("leave one of them out", "--csv and --json are two forms of the same answer")
 	}
@@ -37,7 +37,9 @@ func (f flags) period(by node.Grouping) (p node.Period, err error) {
 		return p, advice.Usage("--until names the first day that is left out", "no day is from %s and before %s", f.Since, f.Until)
 	}
 
-	p.By = by
+	if p.By = node.Grouping(by); by == "provider" || by == "buyer" {
+		p.By = node.ByParty
+	}
 	return p, nil
 }
 
@@ -53,12 +55,8 @@ type line struct {
 	numbers []int64
 }
 
-// print writes the sheet with its sum, or as CSV.
-func (s sheet) print(f flags, out io.Writer) error {
-	if f.CSV {
-		return s.printCSV(out)
-	}
-
+// print writes the sheet as a table with its sum.
+func (s sheet) print(out io.Writer) error {
 	sum := line{of: "ALL", numbers: make([]int64, len(s.columns))}
 	w := app.NewTable(out)
 	heads := []string{s.of}
@@ -90,6 +88,18 @@ func (l line) cells() string {
 	return strings.Join(cells, "\t")
 }
 
+func (s sheet) printJSON(out io.Writer) error {
+	views := []map[string]any{}
+	for _, l := range s.lines {
+		v := map[string]any{"of": l.of}
+		for i, c := range s.columns {
+			v[c] = l.numbers[i]
+		}
+		views = append(views, v)
+	}
+	return app.PrintJSON(out, views)
+}
+
 func (s sheet) printCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	_ = w.Write(append([]string{s.of}, s.columns...))
@@ -111,53 +121,16 @@ type SpendingsCmd struct {
 	flags
 }
 
-// spendingView is a line of spendings as --json shows it.
-type spendingView struct {
-	Of          string `json:"of"` // a day, a month, a job type or a provider's key
-	Payments    int64  `json:"payments"`
-	PaidMsats   int64  `json:"paid_msats"`
-	FeesMsats   int64  `json:"fees_msats"`
-	RefundMsats int64  `json:"refunded_msats"`
-	NetMsats    int64  `json:"net_msats"`
-}
-
 // Run adds up what was paid for purchases, whoever ordered them.
 func (c SpendingsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	by := node.Grouping(c.By)
-	if c.By == "provider" {
-		by = node.ByParty
-	}
-	period, err := c.period(by)
-	if err != nil {
-		return err
-	}
-	n, err := app.Open(s, g)
-	if err != nil {
-		return err
-	}
-
-	var list []node.Spending
-	err = n.Databases().ReadPurchases(ctx, func(bought *node.Purchases) (err error) {
-		if bought != nil { // else nothing was bought yet
-			list, err = bought.Spendings(ctx, period)
-		}
-		return err
+	return c.report(s, g, c.By, spent, func(d node.Databases, p node.Period) (list []node.Sum, err error) {
+		return list, d.ReadPurchases(ctx, func(bought *node.Purchases) error {
+			if bought != nil { // else nothing was bought yet
+				list, err = bought.Spendings(ctx, p)
+			}
+			return err
+		})
 	})
-	if err != nil {
-		return err
-	}
-
-	views := []spendingView{}
-	sheet := sheet{of: c.By, columns: []string{"payments", "paid_msats", "fees_msats", "refunded_msats", "net_msats"}}
-	for _, e := range list {
-		v := spendingView{e.Of, e.Payments, e.PaidMsats, e.FeesMsats, e.RefundMsats, e.PaidMsats + e.FeesMsats - e.RefundMsats}
-		views = append(views, v)
-		sheet.lines = append(sheet.lines, line{v.Of, []int64{v.Payments, v.PaidMsats, v.FeesMsats, v.RefundMsats, v.NetMsats}})
-	}
-	if c.JSON {
-		return app.PrintJSON(s.Out, views)
-	}
-	return sheet.print(c.flags, s.Out)
 }
 
 // EarningsCmd is lightwork earnings.
@@ -166,23 +139,32 @@ type EarningsCmd struct {
 	flags
 }
 
-// earningView is a line of earnings as --json shows it.
-type earningView struct {
-	Of        string `json:"of"` // a day, a month, a job type or a buyer's key
-	Payments  int64  `json:"payments"`
-	CameMsats int64  `json:"came_msats"`
-	OwedMsats int64  `json:"owed_msats"` // of failed jobs; what lowered a later price is taken off
-	FeesMsats int64  `json:"fees_msats"`
-	NetMsats  int64  `json:"net_msats"`
-}
-
 // Run adds up what came for sales.
 func (c EarningsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	by := node.Grouping(c.By)
-	if c.By == "buyer" {
-		by = node.ByParty
-	}
-	period, err := c.period(by)
+	return c.report(s, g, c.By, earned, func(d node.Databases, p node.Period) (list []node.Sum, err error) {
+		return list, d.ReadSales(ctx, func(sold *node.Sales) error {
+			if sold != nil { // else nothing was sold yet
+				list, err = sold.Earnings(ctx, p)
+			}
+			return err
+		})
+	})
+}
+
+// account says how a side's sums are printed.
+type account struct {
+	msats, back string                 // the keys of the columns
+	net         func(s node.Sum) int64 // what is left
+}
+
+var (
+	spent  = account{"paid_msats", "refunded_msats", func(s node.Sum) int64 { return s.Msats + s.FeesMsats - s.BackMsats }}
+	earned = account{"came_msats", "owed_msats", func(s node.Sum) int64 { return s.Msats - s.FeesMsats - s.BackMsats }}
+)
+
+// report reads a side's sums and prints them.
+func (f flags) report(s *app.Streams, g *app.Globals, by string, a account, read func(node.Databases, node.Period) ([]node.Sum, error)) error {
+	period, err := f.period(by)
 	if err != nil {
 		return err
 	}
@@ -190,27 +172,20 @@ func (c EarningsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 	if err != nil {
 		return err
 	}
-
-	var list []node.Earning
-	err = n.Databases().ReadSales(ctx, func(sold *node.Sales) (err error) {
-		if sold != nil { // else nothing was sold yet
-			list, err = sold.Earnings(ctx, period)
-		}
-		return err
-	})
+	list, err := read(n.Databases(), period)
 	if err != nil {
 		return err
 	}
 
-	views := []earningView{}
-	sheet := sheet{of: c.By, columns: []string{"payments", "came_msats", "owed_msats", "fees_msats", "net_msats"}}
-	for _, e := range list {
-		v := earningView{e.Of, e.Payments, e.CameMsats, e.OwedMsats, e.FeesMsats, e.CameMsats - e.OwedMsats - e.FeesMsats}
-		views = append(views, v)
-		sheet.lines = append(sheet.lines, line{v.Of, []int64{v.Payments, v.CameMsats, v.OwedMsats, v.FeesMsats, v.NetMsats}})
+	sheet := sheet{of: by, columns: []string{"payments", a.msats, a.back, "fees_msats", "net_msats"}}
+	for _, sum := range list {
+		sheet.lines = append(sheet.lines, line{sum.Of, []int64{sum.Payments, sum.Msats, sum.BackMsats, sum.FeesMsats, a.net(sum)}})
 	}
-	if c.JSON {
-		return app.PrintJSON(s.Out, views)
+	switch {
+	case f.JSON:
+		return sheet.printJSON(s.Out)
+	case f.CSV:
+		return sheet.printCSV(s.Out)
 	}
-	return sheet.print(c.flags, s.Out)
+	return sheet.print(s.Out)
 }

@@ -33,22 +33,22 @@ func TestEarnings(t *testing.T) {
 	storetest.ToState(t, s, j, job.StateSucceeded)
 	storetest.ToState(t, s, storetest.Job("e", "hold"), job.StateQuoted) // has not been paid
 
-	month := func(n int64, at time.Time, came, owed, fees int64) money.Earning {
-		return money.Earning{Of: at.Format("2006-01"), Payments: n, CameMsats: came, OwedMsats: owed, FeesMsats: fees}
+	month := func(n int64, at time.Time, came, owed, fees int64) money.Sum {
+		return money.Sum{Of: at.Format("2006-01"), Payments: n, Msats: came, BackMsats: owed, FeesMsats: fees}
 	}
 	first, second := month(3, storetest.Start, 3*price, 2*price, 3), month(1, k.Now, price-1000, -1000, 0)
-	all := money.Earning{Payments: 4, CameMsats: 4*price - 1000, OwedMsats: 2*price - 1000, FeesMsats: 3}
+	all := money.Sum{Payments: 4, Msats: 4*price - 1000, BackMsats: 2*price - 1000, FeesMsats: 3}
 	ofBuyer, ofJob := all, all
 	ofBuyer.Of, ofJob.Of = buyer, j.SchemaID
 	for name, tt := range map[string]struct {
 		of   money.Period
-		want []money.Earning
+		want []money.Sum
 	}{
-		"by month":        {money.Period{By: money.ByMonth}, []money.Earning{first, second}},
-		"by buyer":        {money.Period{By: money.ByParty}, []money.Earning{ofBuyer}},
-		"by job type":     {money.Period{By: money.ByJob}, []money.Earning{ofJob}},
-		"since the later": {money.Period{By: money.ByMonth, Since: k.Now}, []money.Earning{second}},
-		"until the later": {money.Period{By: money.ByMonth, Until: k.Now}, []money.Earning{first}},
+		"by month":        {money.Period{By: money.ByMonth}, []money.Sum{first, second}},
+		"by buyer":        {money.Period{By: money.ByParty}, []money.Sum{ofBuyer}},
+		"by job type":     {money.Period{By: money.ByJob}, []money.Sum{ofJob}},
+		"since the later": {money.Period{By: money.ByMonth, Since: k.Now}, []money.Sum{second}},
+		"until the later": {money.Period{By: money.ByMonth, Until: k.Now}, []money.Sum{first}},
 		"of no time":      {money.Period{By: money.ByMonth, Since: k.Now, Until: k.Now}, nil},
 	} {
 		got, err := s.Earnings(t.Context(), tt.of)
@@ -79,9 +79,9 @@ func TestSpendings(t *testing.T) {
 		return err
 	})
 
-	want := money.Spending{Of: storetest.HexID("seller"), Payments: 2, PaidMsats: 1500, FeesMsats: 7, RefundMsats: 400}
+	want := money.Sum{Of: storetest.HexID("seller"), Payments: 2, Msats: 1500, FeesMsats: 7, BackMsats: 400}
 	got, err := k.Purchases().Spendings(t.Context(), money.Period{By: money.ByParty})
-	if diff := cmp.Diff([]money.Spending{want}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]money.Sum{want}, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }

@@ -39,34 +39,25 @@ type Period struct {
 	Since, Until time.Time
 }
 
-// Spending is what purchases cost, added up.
-type Spending struct {
-	Of          string // the day, month, job type or provider
-	Payments    int64  // that succeeded, engagement fees too
-	PaidMsats   int64  // without routing fees
-	FeesMsats   int64  // of routing, or of miners; those of failed payments too
-	RefundMsats int64  // what came back
-}
-
-// Earning is what sales brought, added up.
-type Earning struct {
-	Of        string // the day, month, job type or buyer
-	Payments  int64  // that arrived for good, engagement fees too
-	CameMsats int64
-	// OwedMsats is what of that became owed to buyers, because their prepaid job failed
-	// or more came than was asked. What of it lowered the price of a later job is earned
-	// there, and taken off again.
-	OwedMsats int64
-	FeesMsats int64 // of refunds
+// Sum is what purchases cost, or sales brought, added up.
+type Sum struct {
+	Of       string // the day, month, job type, provider or buyer
+	Payments int64  // that succeeded, or arrived for good; engagement fees too
+	Msats    int64  // of them, without fees
+	// BackMsats is what came back of a purchase. Of sales it is what became owed to
+	// buyers, because their prepaid job failed or more came than was asked. What of it
+	// lowered the price of a later job is earned there, and taken off again.
+	BackMsats int64
+	FeesMsats int64 // of routing, or of miners: of payments, failed ones too, and of refunds
 }
 
 const (
 	spendingRows = `
 		SELECT m.at_ms, p.schema_id, p.provider AS party, m.state = 'succeeded' AS payments,
-			iif(m.state = 'succeeded', m.amount_msats, 0) AS a, m.fee_msats AS b, 0 AS c
+			iif(m.state = 'succeeded', m.amount_msats, 0) AS a, 0 AS b, m.fee_msats AS c
 		FROM purchase_payments m JOIN purchases p USING (request_id)
 		UNION ALL
-		SELECT r.at_ms, p.schema_id, p.provider, 0, 0, 0, r.msats FROM purchase_refunds r JOIN purchases p USING (request_id)`
+		SELECT r.at_ms, p.schema_id, p.provider, 0, 0, r.msats, 0 FROM purchase_refunds r JOIN purchases p USING (request_id)`
 	earningRows = `
 		SELECT m.recorded_ms AS at_ms, j.schema_id, q.buyer AS party, 1 AS payments, m.paid_msats AS a, 0 AS b, 0 AS c
 		FROM charge_payments m JOIN jobs j USING (request_id) JOIN requests q USING (request_id) WHERE m.state = 'settled'
@@ -83,21 +74,17 @@ const (
 
 // Spendings adds up what was paid for purchases: by time in its order, else the most
 // first.
-func Spendings(ctx context.Context, db *row.DB, p Period) ([]Spending, error) {
-	return account(ctx, db, p, spendingRows, func(rows *sql.Rows, s *Spending) error {
-		return rows.Scan(&s.Of, &s.Payments, &s.PaidMsats, &s.FeesMsats, &s.RefundMsats)
-	})
+func Spendings(ctx context.Context, db *row.DB, p Period) ([]Sum, error) {
+	return account(ctx, db, p, spendingRows)
 }
 
 // Earnings adds up what came for sales, in the same order.
-func Earnings(ctx context.Context, db *row.DB, p Period) ([]Earning, error) {
-	return account(ctx, db, p, earningRows, func(rows *sql.Rows, e *Earning) error {
-		return rows.Scan(&e.Of, &e.Payments, &e.CameMsats, &e.OwedMsats, &e.FeesMsats)
-	})
+func Earnings(ctx context.Context, db *row.DB, p Period) ([]Sum, error) {
+	return account(ctx, db, p, earningRows)
 }
 
 // account adds the rows of a period up by what its grouping says.
-func account[T any](ctx context.Context, db *row.DB, p Period, of string, scan func(*sql.Rows, *T) error) (list []T, err error) {
+func account(ctx context.Context, db *row.DB, p Period, of string) (list []Sum, err error) {
 	group, order := "", "1"
 	switch p.By {
 	case ByDay:
@@ -122,7 +109,10 @@ func account[T any](ctx context.Context, db *row.DB, p Period, of string, scan f
 		if !p.Since.IsZero() {
 			since = p.Since.UnixMilli()
 		}
-		if list, err = row.Column(tx, scan, query, since, until.UnixMilli()); err != nil {
+		list, err = row.Column(tx, func(rows *sql.Rows, s *Sum) error {
+			return rows.Scan(&s.Of, &s.Payments, &s.Msats, &s.BackMsats, &s.FeesMsats)
+		}, query, since, until.UnixMilli())
+		if err != nil {
 			return fmt.Errorf("add up the accounts: %w", err)
 		}
 		return nil

@@ -84,6 +84,6 @@ func (tx *transaction) purchaseTotals() (t Totals, err error) {
 }
 
 // Spendings adds up what was paid for purchases.
-func (s *Store) Spendings(ctx context.Context, p money.Period) ([]money.Spending, error) {
+func (s *Store) Spendings(ctx context.Context, p money.Period) ([]money.Sum, error) {
 	return money.Spendings(ctx, s.db, p)
 }

@@ -112,6 +112,6 @@ func (s *Store) Stats(ctx context.Context) (st job.Stats, err error) {
 }
 
 // Earnings adds up what came for sales.
-func (s *Store) Earnings(ctx context.Context, p money.Period) ([]money.Earning, error) {
+func (s *Store) Earnings(ctx context.Context, p money.Period) ([]money.Sum, error) {
 	return money.Earnings(ctx, s.db, p)
 }
