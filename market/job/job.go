@@ -1,6 +1,8 @@
 package job
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"time"
 
@@ -105,6 +107,16 @@ type Charge struct {
 	Payment    *Payment
 	Receipt    []byte // RECEIPT.json: the payment is final
 	ReceiptID  string
+}
+
+// Secret is HMAC-SHA256(root, label || request id || nonce): it can be made again after a
+// crash, and nobody without the provider's root secret guesses it.
+func (c *Charge) Secret(root []byte, label, requestID string) (secret [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, root)
+	mac.Write([]byte(label + requestID))
+	mac.Write(c.Nonce)
+	mac.Sum(secret[:0])
+	return secret
 }
 
 // IsInvoiced reports whether the buyer was asked for money that is not ours for good yet.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -238,5 +239,23 @@ func TestEveryWayEnds(t *testing.T) {
 	}
 	if got := StateRefused.Before(); len(got) != 0 {
 		t.Errorf("a request is refused after %v", got)
+	}
+}
+
+// TestSecretStays: what was derived before a crash, or by an older version, is derived
+// again.
+func TestSecretStays(t *testing.T) {
+	c := Charge{Nonce: []byte("0123456789abcdef")}
+	root := []byte("0123456789abcdef0123456789abcdef")
+	if secret := c.Secret(root, "lightwork/preimage/v1", "ab12"); hex.EncodeToString(secret[:]) != "ad4894d720d63c0a41a9448308a937f6507e002f5548b41cfc0aa83b72745f5d" {
+		t.Errorf("%x", secret)
+	}
+	for _, other := range [][32]byte{
+		c.Secret(root[1:], "lightwork/preimage/v1", "ab12"), c.Secret(root, "lightwork/box/v1", "ab12"),
+		c.Secret(root, "lightwork/preimage/v1", "ab13"), (&Charge{Nonce: []byte("x")}).Secret(root, "lightwork/preimage/v1", "ab12"),
+	} {
+		if other == c.Secret(root, "lightwork/preimage/v1", "ab12") {
+			t.Error("another root, purpose, job or nonce gives the same secret")
+		}
 	}
 }

@@ -4,8 +4,6 @@ package charge
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"log/slog"
 	"time"
 
@@ -103,17 +101,13 @@ func (c *Collector) Bill(j *openjob.Job) *Bill {
 	return &Bill{Collector: c, job: j, graceEnds: map[receipts.Purpose]time.Time{}}
 }
 
-// Preimage = HMAC(root secret, label || request id || nonce).
+// Preimage is the secret of a charge, which settles its invoice.
 func (c *Collector) Preimage(requestID string, of *job.Charge) payments.Preimage {
 	label := "lightwork/preimage/v1"
 	if of.Purpose == receipts.PurposeEngagement {
 		label = "lightwork/preimage/engagement/v1"
 	}
-	mac := hmac.New(sha256.New, c.cfg.RootSecret)
-	mac.Write([]byte(label))
-	mac.Write([]byte(requestID))
-	mac.Write(of.Nonce)
-	return payments.Preimage(mac.Sum(nil))
+	return of.Secret(c.cfg.RootSecret, label, requestID)
 }
 
 // ChoosesHash reports whether a quote in this mode names no payment hash, since the

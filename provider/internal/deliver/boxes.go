@@ -2,8 +2,6 @@ package deliver
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -86,11 +84,7 @@ func (d *Delivery) seal(made *openjob.Made) (*boxes, error) {
 // hide puts a result into boxes whose key is in the hidden event: blob servers are read
 // by anybody.
 func (d *Delivery) hide(made *openjob.Made) (*boxes, error) {
-	mac := hmac.New(sha256.New, d.cfg.RootSecret)
-	mac.Write([]byte("lightwork/box/v1"))
-	mac.Write([]byte(d.job.RequestID))
-	mac.Write(d.job.Nonce)
-	secret := payments.Preimage(mac.Sum(nil))
+	secret := payments.Preimage(d.job.Secret(d.cfg.RootSecret, "lightwork/box/v1", d.job.RequestID))
 	key, err := receipts.NewSealKey(secret, d.job.QuoteHash, d.job.RequestID, made.Result.OutputHash)
 	if err != nil {
 		return nil, err

@@ -2,8 +2,6 @@ package deliver
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 
@@ -32,14 +30,9 @@ func (d *Delivery) commitTags(r *job.Result) (nostr.Tags, error) {
 	return nostr.Tags{{receipts.TagCommit, commit.String()}}, nil
 }
 
-// commitNonce = HMAC(root secret, "lightwork/commit/v1" || request id || nonce):
-// like the preimage it can be made again after a crash, and nobody guesses it.
+// commitNonce is the secret of a job that blinds its commit.
 func (d *Deliverer) commitNonce(j *job.Job) receipts.CommitNonce {
-	mac := hmac.New(sha256.New, d.cfg.RootSecret)
-	mac.Write([]byte("lightwork/commit/v1"))
-	mac.Write([]byte(j.RequestID))
-	mac.Write(j.Nonce)
-	return receipts.CommitNonce(mac.Sum(nil))
+	return j.Secret(d.cfg.RootSecret, "lightwork/commit/v1", j.RequestID)
 }
 
 // ClosingOf reads the event by which a buyer closes its panel's commits. That of an
