@@ -21,7 +21,6 @@ type wallet struct {
 	name    string
 	lookups []any // payments.State or error
 	send    error
-	tracked payments.Payment
 	sent    int
 }
 
