@@ -1,4 +1,4 @@
-// Package backoff spaces out attempts at what fails for now.
+// Package backoff waits between the attempts of an operation that fails temporarily.
 package backoff
 
 import (
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sleep waits for d and returns nil, or the reason why ctx ended first.
+// Sleep waits for d and returns nil, or the cause if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -18,7 +18,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Wait is [Sleep] for *pause, which it doubles for the next time, up to most.
+// Wait sleeps for *pause and then doubles it, up to most.
 func Wait(ctx context.Context, pause *time.Duration, most time.Duration) error {
 	d := *pause
 	*pause = min(2*d, most)

@@ -1,6 +1,6 @@
-// Package destination reads the text by which somebody says where money is to go: a BOLT
-// 11 invoice, a Lightning address or, on the chain, a segwit address or a bitcoin: URI.
-// Such a text comes from a stranger and what it says exactly or not at all is refused.
+// Package destination parses the text that names the receiver of a payment: a BOLT 11
+// invoice, a Lightning address or, for on-chain payments, a segwit address or a bitcoin:
+// URI. The text is untrusted, and one that cannot be represented exactly is refused.
 package destination
 
 import (
@@ -11,10 +11,10 @@ import (
 	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
-// Destination is where money is to go. One of its fields is set.
+// Destination is the receiver of a payment. Exactly one field is set.
 type Destination struct {
-	Invoice          *bolt11.Invoice // it names an amount
-	LightningAddress string          // name@host; whether it exists is not known
+	Invoice          *bolt11.Invoice // with an amount
+	LightningAddress string          // name@host; it may not exist
 	Chain            URI
 }
 
@@ -52,8 +52,7 @@ func isTaprootAssets(text string) bool {
 	return prefix == "tapbc" || prefix == "taptb" || prefix == "taprt" || prefix == "tapsb"
 }
 
-// RailOf is the rail that a text is paid on which a wallet can be given: an invoice, or a
-// bitcoin: URI.
+// RailOf returns the rail on which an invoice or a bitcoin: URI is paid.
 func RailOf(text string) payments.Rail {
 	if isURI(text) {
 		return payments.RailOnChain
@@ -61,7 +60,7 @@ func RailOf(text string) payments.Rail {
 	return payments.RailLightning
 }
 
-// Key is the same for all texts that name one invoice, or one address of the chain.
+// Key returns the same text for all spellings of an invoice or an on-chain address.
 func Key(text string) string {
 	if inv, err := bolt11.Decode(text); err == nil {
 		return inv.PaymentHash.String()
