@@ -192,7 +192,7 @@ func TestChainNeverConfirms(t *testing.T) {
 	chain := newOnChain(w)
 	chain.comes(nil, payments.InvoicePending, 21_000)
 	w.Serve(t, func(cfg *provider.Config) {
-		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL, cfg.Limits.Unconfirmed = chain, 10_000, time.Second, time.Second
+		cfg.Wallet, cfg.LeastMsats, cfg.Limits.QuoteTTL, cfg.Limits.Unconfirmed = chain, 10_000, 3*time.Second, time.Second
 		cfg.Limits.LookupEvery = 10 * time.Millisecond
 	})
 	c := w.NewCustomer(t, nil)

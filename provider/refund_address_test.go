@@ -99,7 +99,7 @@ func (c chainPayer) Node(ctx context.Context) (payments.Node, error) {
 // TestRefundAddressOfAnother: a request is public, so anybody can name its address.
 // Who does gets no quote, in whatever spelling, and the buyer gets its refund.
 func TestRefundAddressOfAnother(t *testing.T) {
-	w, chain, _, order := refundsOnChain(t, time.Second)
+	w, chain, _, order := refundsOnChain(t, 3*time.Second)
 	_, req := order(refundAddress)
 	job := w.Await(t, req.ID, provider.StateExpired)
 	for _, address := range []string{refundAddress, strings.ToUpper(refundAddress), "bitcoin:" + refundAddress} {
