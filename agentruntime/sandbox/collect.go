@@ -139,7 +139,7 @@ func (c *collector) conclude(err error, reason stopReason, over error, complaint
 	case reason != stopNone:
 		out.stopped = reason
 	case out.oomKills > 0: // process 1 itself was killed
-	case out.forksRefused > 0 && len(out.runs) > 0: // process 1 lost the same race: its commands left it no thread
+	case out.forksRefused > 0 && len(out.runs) > 0: // process 1 died because its commands left it no threads
 		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)
 	case out.level != LevelFull && len(out.runs) > 0 && strings.Contains(complaint, "pthread_create failed"), strings.Contains(complaint, "failed to create new OS thread"):
 		out.limit = fmt.Sprintf("process_limit: the commands filled all %d processes and threads of the job", c.pids)
