@@ -99,17 +99,17 @@ func (c *Client) Candidates(ctx context.Context, o Order) ([]Candidate, error) {
 	if _, err := c.Document(o); err != nil {
 		return nil, &RequestError{Err: err}
 	}
+	network, err := c.payer.Network(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if o.Refund != "" && o.Refund != NoRefund {
-		if err := c.refunds.Check(ctx, o.Refund); err != nil {
+		if err := c.refunds.Check(o.Refund, network); err != nil {
 			return nil, &RequestError{Err: err, Refund: true}
 		}
 	}
 
 	scout, err := c.scout(ctx)
-	if err != nil {
-		return nil, err
-	}
-	network, err := c.payer.Network(ctx)
 	if err != nil {
 		return nil, err
 	}

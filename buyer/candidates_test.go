@@ -234,6 +234,25 @@ func TestWhoCannotBeAsked(t *testing.T) {
 	}
 }
 
+// silentWallet does not say who it is.
+type silentWallet struct{ cheat }
+
+func (*silentWallet) Node(context.Context) (payments.Node, error) {
+	return payments.Node{}, payments.ErrWalletUnavailable
+}
+
+// TestWalletThatDoesNotAnswer is no fault of the order's, whatever it names for a refund.
+func TestWalletThatDoesNotAnswer(t *testing.T) {
+	client := shopper(t, newBoard(t), func(cfg *buyer.Config) { cfg.Wallet = &silentWallet{cheat{t: t}} })
+	for _, to := range []string{"me@example.com", "lnbc1"} {
+		o := buyer.Order{SchemaID: embed, Input: []byte(`{"texts":["x"]}`), MaxMsats: 1000, Refund: to}
+		_, err := client.Candidates(t.Context(), o)
+		if request := new(buyer.RequestError); !errors.Is(err, payments.ErrWalletUnavailable) || errors.As(err, &request) {
+			t.Errorf("refund %s: %v", to, err)
+		}
+	}
+}
+
 // TestNothingIsOrderedWithoutAWallet: an order that costs something is refused
 // before anything is stored or sent; one that may be for nothing asks for that.
 func TestNothingIsOrderedWithoutAWallet(t *testing.T) {

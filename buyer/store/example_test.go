@@ -60,7 +60,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, id := range unfinished {
-		if _, err := client.Follow(ctx, id, nil); err != nil {
+		if _, err := client.FollowOrder(ctx, id, nil); err != nil {
 			log.Print(err)
 		}
 	}

@@ -124,7 +124,7 @@ var rooms = map[string][]string{
 	"buyer/internal/result":  {"buyer/internal/blob", "buyer/internal/profile", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "receipts", "schemas"},
 	"buyer":                  {"buyer/approval", "buyer/internal/author", "buyer/internal/discover", "buyer/internal/flow", "buyer/internal/offer", "buyer/internal/pay", "buyer/internal/profile", "buyer/internal/proof", "buyer/internal/refund", "buyer/internal/result", "buyer/internal/text", "buyer/purchase", "domain", "hashing", "market/kinds", "payments", "receipts", "schemas"},
 	// A store for programs of others.
-	"buyer/store": {"buyer", "internal/store"},
+	"buyer/store": {"buyer", "buyer/panel", "internal/sqlite", "internal/store"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// What becomes of several results is decided without relays, wallets and stores.

@@ -43,9 +43,10 @@ func (p *Purchases) Purchases(ctx context.Context, limit int) ([]buyer.Purchase,
 	return p.store.Purchases(ctx, limit)
 }
 
-// OpenPurchases are the request ids of purchases that have not ended.
-func (p *Purchases) OpenPurchases(ctx context.Context) ([]string, error) {
-	return p.store.OpenPurchases(ctx)
+// Unfinished are the requests to follow after a restart: the open purchases that are no
+// member of a panel, and the last request of each open order.
+func (p *Purchases) Unfinished(ctx context.Context) ([]string, error) {
+	return p.store.Unfinished(ctx)
 }
 
 // Totals adds up the purchases.
@@ -53,9 +54,6 @@ func (p *Purchases) Totals(ctx context.Context) (PurchaseTotals, error) {
 	t, err := p.store.Totals(ctx)
 	return PurchaseTotals(t), err
 }
-
-// OpenOrders are the ids of orders that may still ask another provider.
-func (p *Purchases) OpenOrders(ctx context.Context) ([]string, error) { return p.store.OpenOrders(ctx) }
 
 // PlacedOrder is the order that a request was made for.
 func (p *Purchases) PlacedOrder(ctx context.Context, requestID string) (buyer.PlacedOrder, error) {

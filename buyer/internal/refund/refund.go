@@ -73,7 +73,11 @@ const (
 func (d *Desk) Tags(ctx context.Context, to string, mayPrepay bool, msats int64) (nostr.Tags, error) {
 	switch {
 	case to != "":
-		if err := d.Check(ctx, to); err != nil {
+		network, err := d.network(ctx, to)
+		if err == nil {
+			err = d.Check(to, network)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("refund: %w", err)
 		}
 	case d.Receiver == nil && d.Chain == nil, !mayPrepay, msats < 1:
@@ -89,18 +93,19 @@ func (d *Desk) Tags(ctx context.Context, to string, mayPrepay bool, msats int64)
 	return nostr.Tags{{"param", "refund", to}}, nil
 }
 
-// Check wants what a provider could pay: an invoice, an address of our wallet's
-// chain, or a Lightning address, of which only that it is one can be told.
-func (d *Desk) Check(ctx context.Context, text string) error {
-	var network payments.Network // any, without a wallet
-	if d.Node != nil {
-		node, err := d.Node(ctx)
-		if err != nil {
-			return err
-		}
-		network = node.Network
+// network is our wallet's, which need not be asked for a Lightning address.
+func (d *Desk) network(ctx context.Context, to string) (payments.Network, error) {
+	if d.Node == nil || d.Chain == nil && strings.Contains(to, "@") {
+		return "", nil
 	}
+	node, err := d.Node(ctx)
+	return node.Network, err
+}
 
+// Check wants what a provider could pay: an invoice, an address of our wallet's
+// chain, or a Lightning address, of which only that it is one can be told. network is
+// the wallet's; "" is any.
+func (d *Desk) Check(text string, network payments.Network) error {
 	to, err := destination.Parse(text, network)
 	if err == nil && to.Invoice != nil && time.Until(to.Invoice.ExpiresAt()) < time.Hour {
 		err = errors.New("the invoice expires within the hour")

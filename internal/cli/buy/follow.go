@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/buyer"
@@ -80,44 +79,15 @@ func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	})
 }
 
-// openOrders are the ids of open panels, and of open purchases that are no seat
-// of one.
+// openOrders are the ids of open panels, and of the requests to follow that belong to
+// none.
 func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
-	ids, err := n.Purchases.OpenPanels(ctx)
+	panels, err := n.Purchases.OpenPanels(ctx)
 	if err != nil {
 		return nil, err
 	}
-	single, err := n.Purchases.OpenPurchases(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, id := range single {
-		p, err := n.Purchases.Purchase(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if p.Member == nil {
-			ids = append(ids, id)
-		}
-	}
-
-	orders, err := n.Purchases.OpenOrders(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	for _, id := range orders {
-		order, err := n.Purchases.PlacedOrder(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		if last := order.Requests[len(order.Requests)-1].RequestID; !slices.Contains(ids, last) {
-			ids = append(ids, last) // the next provider is still to be asked
-		}
-	}
-
-	return ids, nil
+	single, err := n.Purchases.Unfinished(ctx)
+	return append(panels, single...), err
 }
 
 // follow carries a purchase to its end, tells what happens on stderr, and

@@ -3,6 +3,7 @@ package purchases
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/store/row"
@@ -107,6 +108,41 @@ func (s *Store) OpenOrders(ctx context.Context) (ids []string, err error) {
 		return err
 	})
 	return ids, err
+}
+
+// Unfinished lists the requests that are to be followed, to their orders' ends: the open
+// purchases that are no member of a panel, and the last request of each open order,
+// which may still ask another provider.
+func (s *Store) Unfinished(ctx context.Context) (requestIDs []string, err error) {
+	open, err := s.OpenPurchases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range open {
+		p, err := s.Purchase(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if p.Member == nil {
+			requestIDs = append(requestIDs, id)
+		}
+	}
+
+	orders, err := s.OpenOrders(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range orders {
+		order, err := s.PlacedOrder(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if last := order.Requests[len(order.Requests)-1].RequestID; !slices.Contains(requestIDs, last) {
+			requestIDs = append(requestIDs, last)
+		}
+	}
+
+	return requestIDs, nil
 }
 
 // EndOrder takes an order off the open ones.
