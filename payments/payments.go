@@ -194,6 +194,9 @@ type Pay struct {
 	AmountMsats   int64
 	FeeLimitMsats int64
 	Timeout       time.Duration
+	// ToldAt is when a wallet was first told to make this very payment; zero if none was.
+	// A wallet looks whether it did, where its own record of it may be lost.
+	ToldAt time.Time
 }
 
 // Balance is the money of a wallet. A payment in flight counts, with its fee, in

@@ -51,6 +51,7 @@ type Refund struct {
 	FeeLimitMsats int64
 	Wallet        string     // that it is sent from, as payments.Node has it; "" if that is not known
 	Sent          int        // how often the wallet was about to be told to send it
+	SentAt        time.Time  // when that was first
 	End           *RefundEnd // nil while the outcome is not known
 }
 

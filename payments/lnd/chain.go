@@ -152,31 +152,48 @@ func (w *Wallet) SignSend(ctx context.Context, s ChainSend) (raw []byte, feeSats
 // wallet of some hundred thousand.
 const mostHistory = 256 << 20
 
-// Published looks for a transaction in which lnd's wallet paid the address so much. lnd
-// knows it even after it was restored from its seed. ErrNotFound: there is none.
-func (w *Wallet) Published(ctx context.Context, address string, sats int64) (raw []byte, feeSats int64, err error) {
+// ChainPayment is a transaction in which lnd's wallet paid somebody.
+type ChainPayment struct {
+	Raw     []byte
+	FeeSats int64
+}
+
+// clockSlack is how far the time of a block may be from the one of its transactions.
+const clockSlack = 2 * time.Hour
+
+// Published lists the transactions since an instant in which lnd's wallet paid the
+// address so much, the latest first. lnd knows them even after it was restored from its
+// seed, once it has read the chain again: until then it is ErrWalletUnavailable.
+func (w *Wallet) Published(ctx context.Context, address string, sats int64, since time.Time) (paid []ChainPayment, err error) {
+	info, err := call(ctx, w, rpcGetInfo, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.SyncedToChain:
+		return nil, fmt.Errorf("%w: lnd has not read the whole chain yet", payments.ErrWalletUnavailable)
+	}
 	list := func(ctx context.Context, ask *lnrpc.GetTransactionsRequest, opts ...grpc.CallOption) (*lnrpc.TransactionDetails, error) {
 		return w.ln.GetTransactions(ctx, ask, append(opts, grpc.MaxCallRecvMsgSize(mostHistory))...)
 	}
 	reply, err := call(ctx, w, rpcGetTransactions, list, &lnrpc.GetTransactionsRequest{EndHeight: -1})
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 
 	for _, tx := range reply.Transactions {
 		pays := func(o *lnrpc.OutputDetail) bool { return o.Address == address && o.Amount == sats }
 		ours := tx.Amount < 0 // and not one that paid us, with its change there
-		if !ours || !slices.ContainsFunc(tx.OutputDetails, pays) {
+		if !ours || tx.TimeStamp < since.Add(-clockSlack).Unix() || !slices.ContainsFunc(tx.OutputDetails, pays) {
 			continue
 		}
 		raw, err := hex.DecodeString(tx.RawTxHex)
 		if err != nil || len(raw) == 0 {
-			return nil, 0, fmt.Errorf("%w: lnd gives no bytes of transaction %s", payments.ErrUnknownOutcome, tx.TxHash)
+			return nil, fmt.Errorf("%w: lnd gives no bytes of transaction %s", payments.ErrUnknownOutcome, tx.TxHash)
 		}
-		return raw, tx.TotalFees, nil
+		paid = append(paid, ChainPayment{Raw: raw, FeeSats: tx.TotalFees})
 	}
 
-	return nil, 0, fmt.Errorf("%w: no transaction pays %d sat to %s", payments.ErrNotFound, sats, address)
+	return paid, nil
 }
 
 // Release frees the inputs that a lease holds.

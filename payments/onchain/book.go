@@ -246,6 +246,17 @@ func (b *Book) send(ctx context.Context, hash payments.Hash) (s send, err error)
 	return s, nil
 }
 
+// isSend reports whether an output is of a payment that the book has.
+func (b *Book) isSend(ctx context.Context, txid string, vout uint32) (is bool, err error) {
+	err = b.db.View(ctx, func(tx *sqlite.Tx) error {
+		return tx.QueryRow("SELECT EXISTS (SELECT 1 FROM sends WHERE txid = ? AND vout = ?)", txid, vout).Scan(&is)
+	})
+	if err != nil {
+		return false, fmt.Errorf("read payments on the chain: %w", err)
+	}
+	return is, nil
+}
+
 // costMsats is what a payment costs beside its amount: the fee, and the rounding
 // up to whole satoshi.
 func (s send) costMsats() int64 { return (s.sats+s.feeSats)*msatsPerSat - s.msats }

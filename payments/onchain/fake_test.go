@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -202,18 +203,18 @@ func (f *fakeChain) Transaction(_ context.Context, txid string) (lnd.ChainTx, er
 	return lnd.ChainTx{Confirmations: f.confirmations(tx), Label: tx.label, FeeSats: fakeFee}, f.broken("Transaction")
 }
 
-func (f *fakeChain) Published(_ context.Context, address string, sats int64) ([]byte, int64, error) {
+func (f *fakeChain) Published(_ context.Context, address string, sats int64, since time.Time) (paid []lnd.ChainPayment, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if since.IsZero() {
+		return nil, errors.New("asked for all that was ever paid")
+	}
 	for _, o := range f.outputs {
-		if tx := f.txs[o.TxID]; o.Address == address && o.Sats == sats {
-			return tx.raw, fakeFee, f.broken("Published")
+		if o.Address == address && o.Sats == sats {
+			paid = append(paid, lnd.ChainPayment{Raw: f.txs[o.TxID].raw, FeeSats: fakeFee})
 		}
 	}
-	if err := f.broken("Published"); err != nil {
-		return nil, 0, err
-	}
-	return nil, 0, payments.ErrNotFound
+	return paid, f.broken("Published")
 }
 
 func (f *fakeChain) ChainBalance(context.Context) (int64, int64, error) { return 1_000_000, 5, nil }

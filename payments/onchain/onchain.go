@@ -58,7 +58,7 @@ type sender interface {
 	Release(ctx context.Context, lease [32]byte) error
 	Publish(ctx context.Context, raw []byte, label string) error
 	Transaction(ctx context.Context, txid string) (lnd.ChainTx, error)
-	Published(ctx context.Context, address string, sats int64) (raw []byte, feeSats int64, err error)
+	Published(ctx context.Context, address string, sats int64, since time.Time) ([]lnd.ChainPayment, error)
 }
 
 // Config says how payments are taken and made. Chain and Book are needed.

@@ -197,19 +197,24 @@ func (m *pair) signedNotPublished(t *testing.T) {
 	s, err := m.payer.sign(t.Context(), checked, m.pay(inv))
 	must(t, err)
 	m.payer.dies(t)
-	if _, _, err := m.payer.ln.Published(t.Context(), checked.address, s.sats); !errors.Is(err, payments.ErrNotFound) {
-		t.Errorf("a transaction that is signed alone: %v", err)
+	published := func(sats int64, since time.Time) []lnd.ChainPayment {
+		list, err := m.payer.ln.Published(t.Context(), checked.address, sats, since)
+		must(t, err)
+		return list
+	}
+	if list := published(s.sats, time.Now()); len(list) != 0 {
+		t.Errorf("of a transaction that is signed alone: %v", list)
 	}
 	must(t, m.payer.SendPayment(t.Context(), m.pay(inv)))
 	for range 2 { // in no block, and in one
-		raw, fee, err := m.payer.ln.Published(t.Context(), checked.address, s.sats)
-		if err != nil || !bytes.Equal(raw, s.raw) || fee != s.feeSats {
-			t.Errorf("published: %d bytes, fee %d, %v", len(raw), fee, err)
+		list := published(s.sats, time.Now())
+		if len(list) != 1 || !bytes.Equal(list[0].Raw, s.raw) || list[0].FeeSats != s.feeSats {
+			t.Errorf("published: %v", list)
 		}
 		must(t, m.net.Mine(t.Context(), 1))
 	}
-	if _, _, err := m.payer.ln.Published(t.Context(), checked.address, s.sats+1); !errors.Is(err, payments.ErrNotFound) {
-		t.Errorf("another amount: %v", err)
+	if list := append(published(s.sats+1, time.Now()), published(s.sats, time.Now().Add(24*time.Hour))...); len(list) != 0 {
+		t.Errorf("of another amount, or before the time: %v", list)
 	}
 	p, err := m.payer.TrackPayment(t.Context(), inv.PaymentHash)
 	if err != nil || p.State != payments.PaymentSucceeded || p.Outpoints[:64] != s.txid {

@@ -42,7 +42,7 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	}
 
 	s, err := w.cfg.Book.send(ctx, to.hash)
-	if errors.Is(err, payments.ErrNotFound) {
+	if errors.Is(err, payments.ErrNotFound) && !pay.ToldAt.IsZero() {
 		s, err = w.published(ctx, to, pay)
 	}
 	if errors.Is(err, payments.ErrNotFound) {
@@ -59,23 +59,34 @@ func (w *Wallet) SendPayment(ctx context.Context, pay payments.Pay) error {
 	return w.publish(ctx, s)
 }
 
-// published finds the transaction of a payment whose record was lost with the book: lnd
-// remembers what it published. ErrNotFound: it published none.
+// published finds the transaction of a payment that was begun before, and whose record
+// was lost with the book: lnd remembers what it published. One that is another payment's
+// is not it. ErrNotFound: there is none.
 func (w *Wallet) published(ctx context.Context, to target, pay payments.Pay) (send, error) {
 	sats, err := satsFor(pay.AmountMsats)
 	if err != nil {
 		return send{}, err
 	}
-	raw, fee, err := w.cfg.Chain.Published(ctx, to.address, sats)
+	list, err := w.cfg.Chain.Published(ctx, to.address, sats, pay.ToldAt)
 	if err != nil {
 		return send{}, err
 	}
 
-	s, err := w.record(ctx, to, pay, send{sats: sats, feeSats: fee, raw: raw})
-	if payments.NeverSent(err) {
-		err = fmt.Errorf("%w: published, but unreadable: %w", payments.ErrUnknownOutcome, err)
+	for _, p := range list {
+		txid, vout, err := findOutput(p.Raw, to.output, sats)
+		if err != nil {
+			return send{}, fmt.Errorf("%w: published, but unreadable: %w", payments.ErrUnknownOutcome, err)
+		}
+		taken, err := w.cfg.Book.isSend(ctx, txid, vout)
+		if err != nil {
+			return send{}, err
+		}
+		if !taken {
+			return w.record(ctx, to, pay, send{sats: sats, feeSats: p.FeeSats, raw: p.Raw})
+		}
 	}
-	return s, err
+
+	return send{}, fmt.Errorf("%w: nothing was published for %s", payments.ErrNotFound, to.hash)
 }
 
 // record writes the transaction of a payment down. From then on it is the only one.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/destination"
@@ -79,6 +80,7 @@ func TestRefundIsPaidOnceWhateverBreaks(t *testing.T) {
 			closeSeller()
 			chain.down = ""
 			seller, _ = at(t, chain, path, nil)
+			pay.ToldAt = time.Now()
 			must(t, seller.SendPayment(t.Context(), pay))
 			chain.mine(2)
 			p, err := seller.TrackPayment(t.Context(), plan.Hash)
@@ -103,7 +105,7 @@ func TestRefundIsPaidOnceWhenTheBookIsLost(t *testing.T) {
 
 	seller = wallet(t, chain) // with an empty book
 	seller.cfg.MaxSatPerVByte = 9
-	pay.FeeLimitMsats = 0
+	pay.FeeLimitMsats, pay.ToldAt = 0, time.Now()
 	must(t, seller.SendPayment(t.Context(), pay))
 	chain.mine(2)
 	p, err := seller.TrackPayment(t.Context(), plan.Hash)
@@ -111,6 +113,35 @@ func TestRefundIsPaidOnceWhenTheBookIsLost(t *testing.T) {
 		t.Errorf("%+v, %v; %d transactions, %d signed", p, err, len(chain.txs), chain.signed)
 	}
 	refunded(t, buyer, address, payments.InvoiceSettled, 7_000)
+}
+
+// TestTwoPaymentsToOneAddress: the transaction of one is not taken for the other's, begun
+// before or not.
+func TestTwoPaymentsToOneAddress(t *testing.T) {
+	chain := newFake(t)
+	payee, payer := wallet(t, chain), wallet(t, chain.other(t))
+	first := create(t, payee, ask())
+	r, err := payee.cfg.Book.request(t.Context(), first.PaymentHash)
+	must(t, err)
+	payee.cfg.Chain.(*fakeChain).reuse = r.address
+	for i := range 3 {
+		inv := first
+		if i > 0 {
+			text, err := chain.SignRequest(t.Context(), payments.NewInvoice{
+				AmountMsats: first.AmountMsats, PaymentHash: payments.Hash{byte(i)}, DescriptionHash: ask().DescriptionHash,
+			}, r.address)
+			must(t, err)
+			inv.BOLT11, inv.PaymentHash = text, payments.Hash{byte(i)}
+		}
+		pay := payments.Pay{BOLT11: inv.BOLT11, AmountMsats: inv.AmountMsats, FeeLimitMsats: 10_000_000}
+		if i == 2 {
+			pay.ToldAt = time.Now()
+		}
+		must(t, payer.SendPayment(t.Context(), pay))
+		if len(chain.txs) != i+1 {
+			t.Errorf("%d transactions for %d payments", len(chain.txs), i+1)
+		}
+	}
 }
 
 // TestUnknownPaymentWhileLNDIsDown: nothing is called unknown by a wallet that could

@@ -168,10 +168,14 @@ func (p *Payer) attempt(ctx context.Context, of purchase.Purchase, due *purchase
 	case err != nil:
 		return payments.Payment{}, fmt.Errorf("record that the payment is sent: %w", err)
 	}
+	var before time.Time
+	if due.Sent > 0 {
+		before = due.ReservedAt
+	}
 	due.Sent++
 
 	err = p.Wallet.SendPayment(ctx, payments.Pay{
-		BOLT11: bolt11, AmountMsats: due.AmountMsats, FeeLimitMsats: due.FeeLimitMsats, Timeout: Timeout,
+		BOLT11: bolt11, AmountMsats: due.AmountMsats, FeeLimitMsats: due.FeeLimitMsats, Timeout: Timeout, ToldAt: before,
 	})
 	if payments.NeverSent(err) {
 		return p.afterRefusal(ctx, *due, err)

@@ -79,7 +79,9 @@ func (tx Debts) attempts(requestID string) (list []job.Refund, err error) {
 		if list[i].Wallet, err = Payer(tx.Tx, list[i].PaymentHash); err != nil {
 			return nil, err
 		}
-		err := tx.QueryRow("SELECT count(*) FROM sent_refunds WHERE request_id = ? AND attempt = ?", requestID, list[i].Attempt).Scan(&list[i].Sent)
+		var at sql.NullInt64
+		err := tx.QueryRow("SELECT count(*), min(at_ms) FROM sent_refunds WHERE request_id = ? AND attempt = ?", requestID, list[i].Attempt).Scan(&list[i].Sent, &at)
+		list[i].SentAt = row.FromNullMs(at)
 		if err != nil {
 			return nil, fmt.Errorf("read how often a refund was sent: %w", err)
 		}

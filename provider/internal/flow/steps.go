@@ -92,7 +92,9 @@ func (a *actor) drive(ctx context.Context) {
 func (a *actor) step(ctx context.Context) error {
 	switch {
 	case a.unreadable != nil && a.job.State == job.StateDelivering:
-		return a.unreadable // the result is there: it waits for a program that reads it
+		if !a.job.CanSettle() {
+			return a.unreadable // the result is there: it waits for a program that reads it
+		}
 	case a.unreadable != nil:
 		return openjob.GiveBack(job.StateFailed, job.CodeInternal, "stored request unreadable")
 	}

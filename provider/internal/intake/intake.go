@@ -333,9 +333,13 @@ func deleted(ev nostr.Event) []string {
 	return ids
 }
 
-// Cancel stops every open job of the key that a deletion names, or whose
-// offer it does not take.
+// Cancel stops every open job of the key that a cancellation names, or whose
+// offer it does not take. Other programs' events of these kinds say nothing to us.
 func (in *Intake) Cancel(ev nostr.Event) {
+	if !IsCancellation(ev) {
+		return
+	}
+
 	for _, id := range deleted(ev) {
 		in.waiting.cancel(ev.PubKey, id)
 		if in.cfg.Cancel(ev.PubKey, id) {

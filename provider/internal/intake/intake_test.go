@@ -10,7 +10,9 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/provider/internal/slots"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -112,5 +114,35 @@ func TestAnInputThatIsNotLookedForIsNotThere(t *testing.T) {
 	stop()
 	if events, err := in.fetch(ended, refs); code(t, err) != job.CodeMissingInput {
 		t.Errorf("once its time is over: found %v, %v", events, err)
+	}
+}
+
+// TestOnlyCancellationsCancel: other programs' events of the same kinds end no job.
+func TestOnlyCancellationsCancel(t *testing.T) {
+	id := strings.Repeat("ab", 32)
+	for _, tt := range []struct {
+		name string
+		kind int
+		tags nostr.Tags
+		want int
+	}{
+		{"a deletion without a domain", kinds.Deletion, nil, 1},
+		{"a deletion of ours", kinds.Deletion, nostr.Tags{domain.Deletion.Tag()}, 1},
+		{"a deletion of another document", kinds.Deletion, nostr.Tags{domain.Receipt.Tag()}, 0},
+		{"an offer not taken", kinds.NotTaken, nostr.Tags{domain.NotTaken.Tag()}, 1},
+		{"another program's kind", kinds.NotTaken, nil, 0},
+	} {
+		canceled := 0
+		in := &Intake{waiting: newWaiting(), log: slog.New(slog.DiscardHandler)}
+		in.cfg.Cancel = func(_, of string) bool {
+			if of == id {
+				canceled++
+			}
+			return true
+		}
+		in.Cancel(nostr.Event{Kind: tt.kind, Tags: append(nostr.Tags{{"e", id}}, tt.tags...)})
+		if canceled != tt.want {
+			t.Errorf("%s: %d jobs are canceled, want %d", tt.name, canceled, tt.want)
+		}
 	}
 }

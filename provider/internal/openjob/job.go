@@ -5,6 +5,7 @@ package openjob
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,47 +45,47 @@ func New(j job.Job, asked nostr.Event, typed *schemas.Request) (*Job, error) {
 }
 
 // Parse is a job that a former life admitted. With an error there is a job all the same,
-// of which some documents are missing.
+// of which the documents that cannot be read are missing.
 func Parse(ctx context.Context, pub *publish.Publisher, j job.Job) (*Job, error) {
 	o := empty(j)
 
-	schema, ok := schemas.Lookup(j.SchemaID)
-	if !ok {
-		return o, fmt.Errorf("stored job: unknown job type %q", j.SchemaID)
+	var untyped, hidden error
+	if schema, ok := schemas.Lookup(j.SchemaID); !ok {
+		untyped = fmt.Errorf("stored job: unknown job type %q", j.SchemaID)
+	} else if o.Typed, untyped = schema.ParseRequest(j.Input); untyped != nil {
+		untyped = fmt.Errorf("stored job: %w", untyped)
 	}
-	typed, err := schema.ParseRequest(j.Input)
-	if err != nil {
-		return o, fmt.Errorf("stored job: %w", err)
-	}
-	o.Typed = typed
-
-	if o.Asked, err = pub.Request(ctx, j); err != nil {
-		return o, err
-	}
-	return o, o.parse()
+	o.Asked, hidden = pub.Request(ctx, j)
+	return o, errors.Join(untyped, hidden, o.parse())
 }
 
 func empty(j job.Job) *Job {
 	return &Job{Job: j, current: true, To: publish.BuyerOf(j), Wake: make(chan struct{}, 1), Cancel: make(chan struct{})}
 }
 
-// parse reads what the embedded job has as bytes.
-func (o *Job) parse() (err error) {
-	if err := json.Unmarshal(o.Request, &o.Signed); err != nil {
-		return fmt.Errorf("stored request: %w", err)
-	}
-	if o.Terms, err = receipts.TermsOf(o.Asked.Tags); err != nil {
-		return fmt.Errorf("stored request: %w", err)
-	}
-	if o.result, err = receipts.ParseQuote(o.Quote); err != nil {
-		return fmt.Errorf("stored quote: %w", err)
-	}
-	if o.Engagement != nil {
-		if o.fee, err = receipts.ParseQuote(o.Engagement.Quote); err != nil {
-			return fmt.Errorf("stored quote of the engagement fee: %w", err)
+// parse reads what the embedded job has as bytes, each document by itself.
+func (o *Job) parse() error {
+	named := func(what string, err error) error {
+		if err != nil {
+			return fmt.Errorf("stored %s: %w", what, err)
 		}
+		return nil
 	}
-	return nil
+
+	signed := json.Unmarshal(o.Request, &o.Signed)
+	var terms, result, fee error
+	o.Terms, terms = receipts.TermsOf(o.Asked.Tags)
+	o.result, result = receipts.ParseQuote(o.Quote)
+	if o.Engagement != nil {
+		o.fee, fee = receipts.ParseQuote(o.Engagement.Quote)
+	}
+	return errors.Join(named("request", signed), named("terms", terms), named("quote", result), named("quote of the engagement fee", fee))
+}
+
+// CanSettle reports whether all could be read that the end of a delivery needs: both
+// forms of the request, and the quotes.
+func (o *Job) CanSettle() bool {
+	return o.Typed != nil && o.Signed.ID != "" && o.result.Version != 0 && (o.Engagement == nil || o.fee.Version != 0)
 }
 
 // QuoteOf is the quote of one of the job's charges.

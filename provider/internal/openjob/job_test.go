@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nbd-wtf/go-nostr"
+
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -63,5 +65,18 @@ func TestEndsSayWhatBecomesOfTheMoney(t *testing.T) {
 	var end *End
 	if !errors.As(Delivered(), &end) || end.Reason.Code != job.CodeRestored || end.Cancel || end.CameMsats != 0 {
 		t.Errorf("a job that was delivered ends as %+v", end)
+	}
+}
+
+// TestDocumentsAreReadEachByItself: what one of them hides must not cost the buyer its
+// refund.
+func TestDocumentsAreReadEachByItself(t *testing.T) {
+	o := empty(job.Job{Request: []byte("?"), Charge: job.Charge{Quote: []byte("?")}})
+	o.Asked.Tags = nostr.Tags{{"param", "refund", "me@example.com"}}
+	if err := o.parse(); err == nil || o.Terms.Refund != "me@example.com" {
+		t.Errorf("terms %+v, %v", o.Terms, err)
+	}
+	if o.CanSettle() {
+		t.Error("a delivery ends without a quote")
 	}
 }

@@ -152,9 +152,12 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 	if err := s.cfg.Store.SetRefundSent(ctx, r.RequestID, r.Attempt); err != nil {
 		return pay, fmt.Errorf("record that the refund is sent: %w", err)
 	}
-	r.Sent++
+	told := r.SentAt
+	if r.Sent++; r.Sent == 1 {
+		r.SentAt = time.Now()
+	}
 	refusal := wallet.SendPayment(ctx, payments.Pay{
-		BOLT11: r.BOLT11, AmountMsats: r.SentMsats(), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout,
+		BOLT11: r.BOLT11, AmountMsats: r.SentMsats(), FeeLimitMsats: r.FeeLimitMsats, Timeout: refundTimeout, ToldAt: told,
 	})
 	if payments.NeverSent(refusal) {
 		// Asked once more before it is believed.
