@@ -161,17 +161,20 @@ type ChainPayment struct {
 // clockSlack is how far the time of a block may be from the one of its transactions.
 const clockSlack = 2 * time.Hour
 
+// Ready is nil once lnd has read the whole chain: before, it answers, and knows neither
+// all that it was paid nor all that it has spent.
+func (w *Wallet) Ready(ctx context.Context) error {
+	info, err := call(ctx, w, rpcGetInfo, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
+	if err == nil && !info.SyncedToChain {
+		err = fmt.Errorf("%w: lnd has not read the whole chain yet", payments.ErrWalletUnavailable)
+	}
+	return err
+}
+
 // Published lists the transactions since an instant in which lnd's wallet paid the
 // address so much, the latest first. lnd knows them even after it was restored from its
-// seed, once it has read the chain again: until then it is ErrWalletUnavailable.
+// seed, once it is ready.
 func (w *Wallet) Published(ctx context.Context, address string, sats int64, since time.Time) (paid []ChainPayment, err error) {
-	info, err := call(ctx, w, rpcGetInfo, w.ln.GetInfo, &lnrpc.GetInfoRequest{})
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.SyncedToChain:
-		return nil, fmt.Errorf("%w: lnd has not read the whole chain yet", payments.ErrWalletUnavailable)
-	}
 	list := func(ctx context.Context, ask *lnrpc.GetTransactionsRequest, opts ...grpc.CallOption) (*lnrpc.TransactionDetails, error) {
 		return w.ln.GetTransactions(ctx, ask, append(opts, grpc.MaxCallRecvMsgSize(mostHistory))...)
 	}

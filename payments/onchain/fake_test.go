@@ -138,6 +138,8 @@ func (s *shared) confirmations(tx *chainTx) int64 {
 	return max(0, s.height-tx.at+1)
 }
 
+func (f *fakeChain) Ready(context.Context) error { return f.broken("Ready") }
+
 func (f *fakeChain) FeeRate(context.Context, int) (int64, error) { return 10, f.broken("FeeRate") }
 
 // fakeFee is what a transaction costs, in satoshi.

@@ -53,6 +53,7 @@ type receiver interface {
 
 // sender is what making a payment asks of lnd.
 type sender interface {
+	Ready(ctx context.Context) error
 	FeeRate(ctx context.Context, blocks int) (satPerVByte int64, err error)
 	SignSend(ctx context.Context, s lnd.ChainSend) (raw []byte, feeSats int64, err error)
 	Release(ctx context.Context, lease [32]byte) error

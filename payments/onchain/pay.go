@@ -188,12 +188,12 @@ func (w *Wallet) publish(ctx context.Context, s send) error {
 // LookupPayment tells how a payment stands: in flight until its transaction has
 // the configured confirmations. It never fails by itself: a signed transaction
 // may always confirm. One that lnd has forgotten is published again. ErrNotFound only
-// while lnd answers: a payment that nobody knows is sent next, and lnd is needed there.
+// while lnd is ready: a payment that nobody knows is sent next, and lnd must know there
+// what it has spent.
 func (w *Wallet) LookupPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
 	s, err := w.cfg.Book.send(ctx, hash)
 	if errors.Is(err, payments.ErrNotFound) {
-		_, err = w.Node(ctx)
-		if err == nil {
+		if err = w.cfg.Chain.Ready(ctx); err == nil {
 			err = fmt.Errorf("payment %s: %w", hash, payments.ErrNotFound)
 		}
 	}

@@ -144,12 +144,12 @@ func TestTwoPaymentsToOneAddress(t *testing.T) {
 	}
 }
 
-// TestUnknownPaymentWhileLNDIsDown: nothing is called unknown by a wallet that could
+// TestUnknownPaymentWhileLNDIsNotReady: nothing is called unknown by a wallet that could
 // not send it either.
-func TestUnknownPaymentWhileLNDIsDown(t *testing.T) {
+func TestUnknownPaymentWhileLNDIsNotReady(t *testing.T) {
 	chain := newFake(t)
 	w := wallet(t, chain)
-	chain.down = "Node"
+	chain.down = "Ready"
 	if _, err := w.LookupPayment(t.Context(), payments.Hash{1}); !errors.Is(err, payments.ErrWalletUnavailable) {
 		t.Errorf("while lnd is down: %v", err)
 	}
