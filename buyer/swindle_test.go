@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,6 +115,43 @@ func TestProviderTakesTheMoney(t *testing.T) {
 				t.Errorf("ruled %q: %s", r.Verdict, r.Reason)
 			}
 		})
+	}
+}
+
+// lateWallet tells what became of a payment only once it may.
+type lateWallet struct {
+	*playnet.Client
+	may chan struct{}
+}
+
+func (l lateWallet) TrackPayment(ctx context.Context, hash payments.Hash) (payments.Payment, error) {
+	select {
+	case <-l.may:
+		return l.Client.TrackPayment(ctx, hash)
+	case <-ctx.Done():
+		return payments.Payment{}, ctx.Err()
+	}
+}
+
+// TestErrorWithoutWordsWhilePaying: a provider that has the money may give up before our
+// wallet tells that it is gone, and without a word of why. The purchase ends all the same.
+func TestErrorWithoutWordsWhilePaying(t *testing.T) {
+	w := markettest.New(t)
+	c := w.NewCustomer(t, nil)
+	late := lateWallet{c.Wallet, make(chan struct{})}
+	c.Client = c.Open(t, func(cfg *buyer.Config) { cfg.Wallet = late })
+	p := w.Place(t, c, receipts.ModePrepay, markettest.SandboxInput(""))
+	s := newSwindle(t, w, c, p, receipts.ModePrepay, receipts.DeliveryPlain)
+	tell := sync.OnceFunc(func() { close(late.may) })
+	f := w.Follow(t, c, p.RequestID, func(e buyer.Progress) {
+		if e.Who == "provider" && e.What == "error" {
+			tell()
+		}
+	})
+	take(t, w, s)
+	saysOf(t, w, c, p, "error", "", nostr.Tag{"t", "so long"})
+	if p = f.Failed(t, "paid, no result"); !strings.Contains(p.Reason, "the provider gives no reason") {
+		t.Errorf("reason %q", p.Reason)
 	}
 }
 

@@ -42,9 +42,12 @@ func (f *Follower) demand(ctx context.Context, p purchase.View, ev nostr.Event) 
 	return nil
 }
 
-// refused takes the reason for which the provider gives up.
+// refused takes the reason for which the provider gives up. One that gives none is
+// remembered too.
 func (f *Follower) refused(ctx context.Context, p purchase.View, reason string) error {
-	f.heard.reason = reason
+	if f.heard.reason = reason; reason == "" {
+		f.heard.reason = "the provider gives no reason"
+	}
 	if st, open := stepsOf(p.State); open {
 		return st.refusal(ctx, f, p)
 	}
