@@ -75,39 +75,45 @@ func BuyerOf(j job.Job) Addressee {
 	return Addressee{j.RequestID, j.Buyer, SchemeOf(ev)}
 }
 
+// private encrypts for buyers, and decrypts what they sent.
+type private struct {
+	cipher Cipher // nil: nothing is encrypted
+	key    string // ours
+}
+
 // Encrypt hides a text from all but the addressee and us.
-func (p *Publisher) Encrypt(ctx context.Context, to Addressee, text string) (string, error) {
+func (p *private) Encrypt(ctx context.Context, to Addressee, text string) (string, error) {
 	switch {
-	case p.cfg.Cipher == nil:
+	case p.cipher == nil:
 		return "", errors.New("encrypt: no cipher")
 	case to.Scheme == nip04:
-		return p.cfg.Cipher.NIP04Encrypt(ctx, to.Buyer, text)
+		return p.cipher.NIP04Encrypt(ctx, to.Buyer, text)
 	}
-	return p.cfg.Cipher.NIP44Encrypt(ctx, to.Buyer, text)
+	return p.cipher.NIP44Encrypt(ctx, to.Buyer, text)
 }
 
 // decrypt opens what peer encrypted for us, or we for peer.
-func (p *Publisher) decrypt(ctx context.Context, peer, hidden string) (string, error) {
+func (p *private) decrypt(ctx context.Context, peer, hidden string) (string, error) {
 	switch {
-	case p.cfg.Cipher == nil:
+	case p.cipher == nil:
 		return "", errors.New("decrypt: no cipher")
 	case strings.Contains(hidden, "?iv="):
-		return p.cfg.Cipher.NIP04Decrypt(ctx, peer, hidden)
+		return p.cipher.NIP04Decrypt(ctx, peer, hidden)
 	}
-	return p.cfg.Cipher.NIP44Decrypt(ctx, peer, hidden)
+	return p.cipher.NIP44Decrypt(ctx, peer, hidden)
 }
 
 // DecryptRequest returns a request with its encrypted tags among the others, or a
 // [job.Refusal]. Id and author
 // stay those of the signed event, whose bytes are what is kept.
-func (p *Publisher) DecryptRequest(ctx context.Context, ev nostr.Event) (nostr.Event, error) {
+func (p *private) DecryptRequest(ctx context.Context, ev nostr.Event) (nostr.Event, error) {
 	if !IsEncrypted(ev) {
 		if ev.Content != "" {
 			return ev, job.Refuse(job.CodeUnsupportedEncryption, "content without an encrypted tag: send it empty, or encrypted to this key")
 		}
 		return ev, nil
 	}
-	if p.cfg.Cipher == nil || !ev.Tags.ContainsAny("p", []string{p.key}) {
+	if p.cipher == nil || !ev.Tags.ContainsAny("p", []string{p.key}) {
 		return ev, job.Refuse(job.CodeUnsupportedEncryption, "send the request in the clear, content empty")
 	}
 
@@ -143,7 +149,7 @@ func (p *Publisher) DecryptRequest(ctx context.Context, ev nostr.Event) (nostr.E
 }
 
 // Request is a job's request with its encrypted tags.
-func (p *Publisher) Request(ctx context.Context, j job.Job) (nostr.Event, error) {
+func (p *private) Request(ctx context.Context, j job.Job) (nostr.Event, error) {
 	var ev nostr.Event
 	if err := json.Unmarshal(j.Request, &ev); err != nil {
 		return ev, fmt.Errorf("stored request: %w", err)
@@ -174,7 +180,7 @@ func (p *Publisher) Wrap(ctx context.Context, to Addressee, ev nostr.Event) (nos
 
 // Unwrap is the other way; an event in the clear is returned as it is. The
 // caller verifies what it gets.
-func (p *Publisher) Unwrap(ctx context.Context, peer string, ev nostr.Event) (nostr.Event, error) {
+func (p *private) Unwrap(ctx context.Context, peer string, ev nostr.Event) (nostr.Event, error) {
 	if !IsEncrypted(ev) {
 		return ev, nil
 	}
@@ -184,7 +190,7 @@ func (p *Publisher) Unwrap(ctx context.Context, peer string, ev nostr.Event) (no
 	return p.decryptEvent(ctx, peer, ev.Content)
 }
 
-func (p *Publisher) decryptEvent(ctx context.Context, peer, hidden string) (inner nostr.Event, err error) {
+func (p *private) decryptEvent(ctx context.Context, peer, hidden string) (inner nostr.Event, err error) {
 	text, err := p.decrypt(ctx, peer, hidden)
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &inner)
@@ -200,7 +206,7 @@ func IsSignedBy(ev nostr.Event, key string) bool {
 
 // BoundResult is the event that names the terms of a job's result: the published one,
 // or the one that is encrypted in it for the buyer.
-func (p *Publisher) BoundResult(ctx context.Context, ev nostr.Event) (nostr.Event, error) {
+func (p *private) BoundResult(ctx context.Context, ev nostr.Event) (nostr.Event, error) {
 	t := ev.Tags.Find(InnerTag)
 	if t == nil || !IsEncrypted(ev) {
 		return ev, nil

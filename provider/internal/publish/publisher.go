@@ -8,12 +8,10 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/recent"
@@ -73,8 +71,10 @@ type Config struct {
 // Publisher brings queued events to the relays. The store is the queue; Send only
 // saves the wait until the next look at it.
 type Publisher struct {
+	*private
+	*uploader
+
 	cfg Config
-	key string
 	log *slog.Logger
 
 	// inbox names further relays that the buyer of a request reads. They are
@@ -99,17 +99,7 @@ type Publisher struct {
 	// their uploads; withdrawn those that are to be offered no more.
 	offering  map[string]context.CancelFunc
 	withdrawn *recent.Set
-	offered   chan struct{}                        // closed, and made anew, when one has been
-	blobs     map[string]map[hashing.Digest][]byte // small ones of results, by request id
-
-	uploads  singleflight.Group
-	uploaded *recent.Set // digests of blobs that are on a server
-	// uploading has a place for each upload at once: blob servers refuse a crowd.
-	uploading chan struct{}
-	// uploadFailed is when no blob server took an upload, in Unix nanoseconds; 0 once
-	// one took the next.
-	uploadFailed atomic.Int64
-	ahead        sync.WaitGroup // uploads beside a commit
+	offered   chan struct{} // closed, and made anew, when one has been
 }
 
 const (
@@ -134,7 +124,7 @@ func New(cfg Config) *Publisher {
 		unsigned: make(chan unsigned, 4*batch), inflight: map[string]bool{}, due: make(chan struct{}, 1),
 		forwards: slots.New(forwardsMax), forwarded: recent.New(16 << 10),
 		offering: map[string]context.CancelFunc{}, withdrawn: recent.New(readersMax), offered: make(chan struct{}),
-		blobs: map[string]map[hashing.Digest][]byte{}, uploaded: recent.New(4096), uploading: make(chan struct{}, uploadsAtOnce),
+		private: &private{cipher: cfg.Cipher}, uploader: newUploader(cfg),
 	}
 	if cfg.Signer != nil {
 		p.key = cfg.Signer.PublicKey()

@@ -11,7 +11,7 @@ import (
 
 // Whatever is signed has one domain, and no tag that was copied chooses it.
 func TestSigningGivesOneDomain(t *testing.T) {
-	p := &Publisher{cfg: Config{SignLater: true}, key: strings.Repeat("a", 64)}
+	p := &Publisher{cfg: Config{SignLater: true}, private: &private{key: strings.Repeat("a", 64)}}
 	for _, copied := range []nostr.Tags{{{"domain", string(domain.Receipt)}}, {{"domain"}}, {{"domain", "x", "y"}}} {
 		if ev, err := p.Sign(t.Context(), 6050, domain.Result, copied, ""); err == nil {
 			t.Errorf("signed with %v", ev.Tags)

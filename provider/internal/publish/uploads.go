@@ -5,18 +5,48 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/recent"
 	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // ErrBlobRefused is wrapped by the error of an upload that no blob server takes for
 // what it is, such as its size.
 var ErrBlobRefused = errors.New("the blob servers refuse the blob")
+
+// uploader puts what results refer to on the blob servers.
+type uploader struct {
+	store     Store
+	market    Market
+	signLater bool
+
+	mu    sync.Mutex
+	blobs map[string]map[hashing.Digest][]byte // small ones of results, by request id
+
+	calls    singleflight.Group
+	uploaded *recent.Set // digests of blobs that are on a server
+	// places has one for each upload at once: blob servers refuse a crowd.
+	places chan struct{}
+	// failedAt is when no blob server took an upload, in Unix nanoseconds; 0 once one took
+	// the next.
+	failedAt atomic.Int64
+	ahead    sync.WaitGroup // uploads beside a commit
+}
+
+func newUploader(cfg Config) *uploader {
+	return &uploader{
+		store: cfg.Store, market: cfg.Market, signLater: cfg.SignLater,
+		blobs: map[string]map[hashing.Digest][]byte{}, uploaded: recent.New(4096), places: make(chan struct{}, uploadsAtOnce),
+	}
+}
 
 // uploadFirst puts everything that a result event refers to on the blob
 // servers; only then may the event be published.
@@ -35,33 +65,33 @@ func (p *Publisher) uploadFirst(ctx context.Context, requestID string, ev nostr.
 // fails is done again on the event's own way. A signer elsewhere may yet refuse
 // the event: then nothing is uploaded ahead. Nor is what is in the clear and
 // mayGoBack: who guesses a blob could ask a server whether it is there.
-func (p *Publisher) UploadAhead(ctx context.Context, result job.OutEvent, blobs map[hashing.Digest][]byte, mayGoBack bool) {
+func (u *uploader) UploadAhead(ctx context.Context, result job.OutEvent, blobs map[hashing.Digest][]byte, mayGoBack bool) {
 	maps.DeleteFunc(blobs, func(_ hashing.Digest, b []byte) bool { return len(b) > smallBlob })
-	p.mu.Lock()
-	p.blobs[result.RequestID] = blobs
-	p.mu.Unlock()
+	u.mu.Lock()
+	u.blobs[result.RequestID] = blobs
+	u.mu.Unlock()
 
 	ev, err := result.Parsed()
-	if err != nil || IsEncrypted(ev) || p.cfg.SignLater || mayGoBack {
+	if err != nil || IsEncrypted(ev) || u.signLater || mayGoBack {
 		return
 	}
-	p.ahead.Go(func() {
-		_ = p.uploadBlobs(ctx, result.RequestID, ev, func(d hashing.Digest) bool { _, ok := blobs[d]; return ok })
+	u.ahead.Go(func() {
+		_ = u.uploadBlobs(ctx, result.RequestID, ev, func(d hashing.Digest) bool { _, ok := blobs[d]; return ok })
 	})
 }
 
 // WaitAhead waits for the uploads that UploadAhead began.
-func (p *Publisher) WaitAhead() { p.ahead.Wait() }
+func (u *uploader) WaitAhead() { u.ahead.Wait() }
 
 // ForgetBlobs gives the memory of a job's blobs back.
-func (p *Publisher) ForgetBlobs(requestID string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.blobs, requestID)
+func (u *uploader) ForgetBlobs(requestID string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.blobs, requestID)
 }
 
 // uploadBlobs uploads those of the blobs an event names that which picks.
-func (p *Publisher) uploadBlobs(ctx context.Context, requestID string, ev nostr.Event, which func(hashing.Digest) bool) error {
+func (u *uploader) uploadBlobs(ctx context.Context, requestID string, ev nostr.Event, which func(hashing.Digest) bool) error {
 	// Side by side: a server that stores them in one commit is waited for once.
 	// None is ended for another's sake, since other jobs may share it.
 	var all errgroup.Group
@@ -80,7 +110,7 @@ func (p *Publisher) uploadBlobs(ctx context.Context, requestID string, ev nostr.
 			if !which(d) {
 				return nil
 			}
-			if err := p.uploadOnce(ctx, requestID, d, t[4]); err != nil {
+			if err := u.uploadOnce(ctx, requestID, d, t[4]); err != nil {
 				return fmt.Errorf("upload blob %s: %w", d, err)
 			}
 			return nil
@@ -92,31 +122,31 @@ func (p *Publisher) uploadBlobs(ctx context.Context, requestID string, ev nostr.
 
 // uploadOnce uploads a blob unless this process has done so. Jobs that share a
 // blob share its upload.
-func (p *Publisher) uploadOnce(ctx context.Context, requestID string, d hashing.Digest, mime string) error {
-	if p.uploaded.Has(d.Hex()) {
+func (u *uploader) uploadOnce(ctx context.Context, requestID string, d hashing.Digest, mime string) error {
+	if u.uploaded.Has(d.Hex()) {
 		return nil
 	}
-	_, err, _ := p.uploads.Do(d.Hex(), func() (any, error) {
+	_, err, _ := u.calls.Do(d.Hex(), func() (any, error) {
 		select {
-		case p.uploading <- struct{}{}:
-			defer func() { <-p.uploading }()
+		case u.places <- struct{}{}:
+			defer func() { <-u.places }()
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 
-		data, err := p.blobOf(ctx, requestID, d)
+		data, err := u.blobOf(ctx, requestID, d)
 		if err != nil {
 			return nil, err
 		}
-		if err := p.cfg.Market.Upload(ctx, data, mime); err != nil {
+		if err := u.market.Upload(ctx, data, mime); err != nil {
 			if ctx.Err() == nil && !errors.Is(err, ErrBlobRefused) {
-				p.uploadFailed.Store(time.Now().UnixNano())
+				u.failedAt.Store(time.Now().UnixNano())
 			}
 			return nil, err
 		}
 
-		p.uploadFailed.Store(0)
-		p.uploaded.Add(d.Hex())
+		u.failedAt.Store(0)
+		u.uploaded.Add(d.Hex())
 		return nil, nil
 	})
 	return err
@@ -128,8 +158,8 @@ func (p *Publisher) uploadOnce(ctx context.Context, requestID string, d hashing.
 const uploadPause = time.Minute
 
 // CannotUpload reports that results could not be delivered now.
-func (p *Publisher) CannotUpload() bool {
-	at := p.uploadFailed.Load()
+func (u *uploader) CannotUpload() bool {
+	at := u.failedAt.Load()
 	return at != 0 && time.Since(time.Unix(0, at)) < uploadPause
 }
 
@@ -137,12 +167,12 @@ func (p *Publisher) CannotUpload() bool {
 const smallBlob = 64 << 10
 
 // blobOf is a blob that a job's result refers to.
-func (p *Publisher) blobOf(ctx context.Context, requestID string, d hashing.Digest) ([]byte, error) {
-	p.mu.Lock()
-	data, ok := p.blobs[requestID][d]
-	p.mu.Unlock()
+func (u *uploader) blobOf(ctx context.Context, requestID string, d hashing.Digest) ([]byte, error) {
+	u.mu.Lock()
+	data, ok := u.blobs[requestID][d]
+	u.mu.Unlock()
 	if ok {
 		return data, nil
 	}
-	return p.cfg.Store.Content(ctx, d)
+	return u.store.Content(ctx, d)
 }
