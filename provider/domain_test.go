@@ -11,6 +11,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
 	"github.com/lightwork-market/lightwork/provider/internal/deliver"
 	"github.com/lightwork-market/lightwork/provider/internal/intake"
+	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -51,7 +52,7 @@ func TestBuyersDocumentsAreToldApart(t *testing.T) {
 			if err := check.Sign(strings.Repeat("1", 64)); err != nil {
 				t.Fatal(err)
 			}
-			_, err := deliver.New(deliver.Config{}).ClosingOf(t.Context(), check)
+			_, err := deliver.New(deliver.Config{Publisher: publish.New(publish.Config{Market: struct{ publish.Market }{}})}).ClosingOf(t.Context(), check)
 			return err == nil
 		}},
 		"ping": {domain.Ping, true, func(tags nostr.Tags) bool {
