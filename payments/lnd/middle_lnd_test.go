@@ -35,7 +35,7 @@ func (r *realNetwork) middleAway(t *testing.T) {
 	r.Alice.Kill()
 	must(t, far.SettleInvoice(ctx, preimage))
 	r.await(t, "the middle is missed", func() bool {
-		return strings.Contains(r.stuckFor(t, preimage.Hash(), time.Hour), "is not there: it ends when that comes back, or at block")
+		return strings.Contains(r.stuckFor(t, preimage.Hash(), time.Hour), "is not connected: the payment ends when it returns, or at block")
 	})
 	p, err := r.payer.LookupPayment(ctx, preimage.Hash())
 	if err != nil || p.State != payments.PaymentInFlight || p.Warning != "" {
