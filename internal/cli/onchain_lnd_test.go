@@ -195,7 +195,7 @@ func (n *chainNode) weakMacaroon(t *testing.T) {
 	}
 
 	n.told(t, "the macaroon lacks uri:"+publish+"\n", "doctor")
-	n.told(t, "-> lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo uri:/lnrpc.Lightning/WalletBalance uri:/walletrpc.WalletKit/EstimateFee", "doctor")
+	n.told(t, "-> lncli bakemacaroon --save_to buyer.macaroon uri:/lnrpc.Lightning/GetInfo uri:/lnrpc.Lightning/WalletBalance uri:/lnrpc.Lightning/GetTransactions uri:/walletrpc.WalletKit/EstimateFee", "doctor")
 	n.told(t, "the macaroon lacks uri:"+publish+"\n", "buyer", "submit", "--max-sats", "60000", "--cmd", "true")
 	if err := os.WriteFile(macaroon, good, 0o600); err != nil {
 		t.Fatal(err)
