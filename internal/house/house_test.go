@@ -181,7 +181,7 @@ var rooms = map[string][]string{
 	// Programs connect the rooms.
 	// A group of commands is a room; none of them knows a store or a wallet.
 	"internal/cli":          {"agentruntime/message", "internal/advice", "internal/cli/accounts", "internal/cli/agents", "internal/cli/app", "internal/cli/backup", "internal/cli/buy", "internal/cli/demo", "internal/cli/doctor", "internal/cli/images", "internal/cli/jobs", "internal/cli/keys", "internal/cli/organism", "internal/cli/receipts", "internal/cli/relay", "internal/cli/replay", "internal/cli/schemas", "internal/cli/sell", "internal/cli/setup", "internal/cli/top", "internal/cli/wallet", "internal/display", "internal/node/builtin"},
-	"internal/cli/accounts": {"internal/advice", "internal/cli/app", "internal/display", "internal/node"},
+	"internal/cli/accounts": {"internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node"},
 	"internal/cli/agents":   {"agentruntime/contract", "agentruntime/host", "agentruntime/manifest", "agentruntime/supervisor", "agentruntime/wire", "internal/advice", "internal/cli/app", "internal/config", "internal/display", "internal/node"},
 	"internal/cli/app":      {"buyer", "internal/advice", "internal/config", "internal/display", "internal/node", "internal/node/keys"},
 	"internal/cli/backup":   {"internal/advice", "internal/cli/app"},

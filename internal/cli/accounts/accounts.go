@@ -11,6 +11,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node"
 )
@@ -123,7 +124,7 @@ type SpendingsCmd struct {
 
 // Run adds up what was paid for purchases, whoever ordered them.
 func (c SpendingsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return c.report(s, g, c.By, spent, func(d node.Databases, p node.Period) (list []node.Sum, err error) {
+	return c.report(s, g, c.By, spent, func(n *node.Node) config.Wallet { return n.Buyer.Wallet }, func(d node.Databases, p node.Period) (list []node.Sum, err error) {
 		return list, d.ReadPurchases(ctx, func(bought *node.Purchases) error {
 			if bought != nil { // else nothing was bought yet
 				list, err = bought.Spendings(ctx, p)
@@ -141,7 +142,7 @@ type EarningsCmd struct {
 
 // Run adds up what came for sales.
 func (c EarningsCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	return c.report(s, g, c.By, earned, func(d node.Databases, p node.Period) (list []node.Sum, err error) {
+	return c.report(s, g, c.By, earned, func(n *node.Node) config.Wallet { return n.Provider.Wallet }, func(d node.Databases, p node.Period) (list []node.Sum, err error) {
 		return list, d.ReadSales(ctx, func(sold *node.Sales) error {
 			if sold != nil { // else nothing was sold yet
 				list, err = sold.Earnings(ctx, p)
@@ -163,7 +164,10 @@ var (
 )
 
 // report reads a side's sums and prints them.
-func (f flags) report(s *app.Streams, g *app.Globals, by string, a account, read func(node.Databases, node.Period) ([]node.Sum, error)) error {
+func (f flags) report(
+	s *app.Streams, g *app.Globals, by string, a account, wallet func(*node.Node) config.Wallet,
+	read func(node.Databases, node.Period) ([]node.Sum, error),
+) error {
 	period, err := f.period(by)
 	if err != nil {
 		return err
@@ -186,6 +190,10 @@ func (f flags) report(s *app.Streams, g *app.Globals, by string, a account, read
 		return sheet.printJSON(s.Out)
 	case f.CSV:
 		return sheet.printCSV(s.Out)
+	}
+
+	if wallet(n).Backend == "play" {
+		fmt.Fprintln(s.Out, "PLAY MONEY: worth nothing")
 	}
 	return sheet.print(s.Out)
 }
