@@ -152,6 +152,7 @@ func Steps() []Step {
 			return s.Close(ctx, j.RequestID, to, job.Reason{Code: "code", Detail: "detail"}, nil, EventFor(j, string(to)))
 		}
 	}
+
 	return []Step{
 		{"invoice", func(ctx context.Context, s *sales.Store, j job.Job) error {
 			return s.SetInvoice(ctx, j.RequestID, receipts.PurposeResult, "lnbc"+j.RequestID, payments.Hash{}, EventFor(j, "payment-required"))
