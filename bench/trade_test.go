@@ -96,7 +96,7 @@ func newTrade(tb testing.TB) *trade {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
 	as("relay", func() {
-		srv, err := server.New(ctx, server.Config{Dir: tb.TempDir()})
+		srv, err := server.New(ctx, server.Config{Dir: tb.TempDir(), Uploaders: []string{server.Anyone}})
 		must(err)
 		g.Go(func() error { return srv.Serve(gctx, ln) })
 	})

@@ -72,6 +72,17 @@ func (e *NetworkError) Error() string {
 	return fmt.Sprintf("it is paid on the network %s, our wallet is on %s", e.Theirs, e.Ours)
 }
 
+// KeyEndedError says that a provider's key is used no more, by its own word.
+type KeyEndedError struct{ End receipts.KeyEnd }
+
+func (e *KeyEndedError) Error() string {
+	text := fmt.Sprintf("its key was %s at %s, and nobody is to buy from it", e.End.Reason, receipts.Timestamp(e.End.At))
+	if follows, err := receipts.Npub(e.End.Next); err == nil {
+		text += "; it named " + follows + " as the next: whoever stole a key could do so too"
+	}
+	return text
+}
+
 // Candidate is a provider that an order could go to.
 type Candidate struct {
 	Found
@@ -153,6 +164,9 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 		return x, nil
 	}
 	x.Order.Provider, x.Order.Announced = f.Provider, &f.Listing
+	if f.End != nil {
+		return refuse(&KeyEndedError{*f.End})
+	}
 	if f.Plain && !o.Plain && o.Mode != receipts.ModeFree && o.MaxMsats > 0 {
 		return refuse(ErrPlain)
 	}
@@ -186,8 +200,15 @@ func (c *Client) candidate(ctx context.Context, o Order, f Found, network paymen
 		}
 	}
 
-	var err error
-	if x.Mode, err = c.modeAt(&x.Order, f.Listing); err != nil {
+	listing, err := f.Listing, error(nil)
+	if o.Tree != nil {
+		modes, err := modesFor(*o.Tree, f.Tree, o.Mode, f.Modes[o.SchemaID])
+		if err != nil {
+			return refuse(err)
+		}
+		listing.Modes = map[string][]receipts.Mode{o.SchemaID: modes}
+	}
+	if x.Mode, err = c.modeAt(&x.Order, listing); err != nil {
 		return refuse(err)
 	}
 	if !f.Plain {

@@ -28,6 +28,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/buyer/internal/result"
+	"github.com/lightwork-market/lightwork/buyer/internal/trees"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
@@ -100,6 +101,11 @@ type Config struct {
 	Market Market
 	Log    *slog.Logger
 	Kinds  Kinds
+	// MaySpend is asked before a wallet is told of a payment, which waits while the
+	// answer is an error; nil asks nobody.
+	MaySpend payments.MaySpend
+	// Trees has packed trees, and sends them; nil: an order can have none.
+	Trees *Trees
 	// Limits bound spending over all purchases.
 	Limits Limits
 	// MaxEngagementMsats is the most that is paid for the attempt at a job; 0 pays
@@ -129,6 +135,9 @@ type Config struct {
 	// ReceiptTimeout is how long a receipt may take once result and payment are there (2 min).
 	ReceiptTimeout time.Duration
 }
+
+// Trees are the files of orders that are too large for a request.
+type Trees = trees.Trees
 
 // Client buys. Its methods may be called at the same time.
 type Client struct {
@@ -179,7 +188,7 @@ func New(cfg Config) (*Client, error) {
 	def(&cfg.RefundTimeout, 30*time.Second)
 	key := cfg.Signer.PublicKey()
 	signs := &author.Author{Key: key, Signer: cfg.Signer, Cipher: cfg.Cipher, Kinds: author.Kinds(cfg.Kinds)}
-	payer := &pay.Payer{Wallet: cfg.Wallet, Store: cfg.Store, Limits: cfg.Limits, Log: cfg.Log}
+	payer := &pay.Payer{Wallet: cfg.Wallet, Store: cfg.Store, Limits: cfg.Limits, MaySpend: cfg.MaySpend, Log: cfg.Log}
 	refunds := &refund.Desk{Receiver: cfg.Receiver, Chain: cfg.Chain, Store: cfg.Store, Log: cfg.Log, Timeout: cfg.RefundTimeout}
 	if cfg.Wallet != nil {
 		refunds.Node = payer.Node
@@ -192,7 +201,7 @@ func New(cfg Config) (*Client, error) {
 		cfg: cfg, key: key, log: cfg.Log, author: signs, payer: payer, refunds: refunds, offers: offers,
 		flow: &flow.Flow{
 			Store: cfg.Store, Market: cfg.Market, Author: signs, Offers: offers, Payer: payer,
-			Results: cfg.Store, Proofs: cfg.Store, Refunds: refunds, Log: cfg.Log,
+			Results: cfg.Store, Proofs: cfg.Store, Refunds: refunds, Trees: cfg.Trees, Log: cfg.Log,
 			AnswerTimeout: cfg.AnswerTimeout, AskTimeout: cfg.AskTimeout, ReceiptTimeout: cfg.ReceiptTimeout,
 		},
 	}, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer/internal/profile"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -34,6 +35,9 @@ type Order struct {
 	// more of the prompt; of any other job type one is the document, and Input
 	// is nil.
 	Inputs []Input
+	// Tree is the packed tree of Input's repo.tree, which is the tree's draft there. It
+	// is encrypted for each provider that is asked.
+	Tree *tree.Summary
 	// Toolchain leaves the sandbox's image to the provider: it is the toolchain that
 	// the provider announces, whatever Input has in its place.
 	Toolchain bool
@@ -115,6 +119,16 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 	if !ok {
 		return Purchase{}, fmt.Errorf("%w %q", ErrJobType, o.SchemaID)
 	}
+	var grant nostr.Tags
+	if o.Tree != nil {
+		sealed, tag, err := sealTree(ctx, &c.cfg, o.Provider, *o.Tree, o.Input)
+		if err != nil {
+			return Purchase{}, err
+		}
+		o.Input, grant = sealed, nostr.Tags{tag}
+	} else if s.ID == schemas.SandboxRun && namesTree(o.Input) {
+		return Purchase{}, ErrTreeGone
+	}
 	req, job, inputs, err := requestFor(s, o, c.cfg.Market.Relays())
 	if err != nil {
 		return Purchase{}, fmt.Errorf("request: %w", err)
@@ -169,7 +183,7 @@ func (c *Client) draft(ctx context.Context, o Order, more ...nostr.Tag) (Purchas
 		}
 		tags = append(tags, refund...)
 	}
-	tags = append(tags, more...)
+	tags = append(append(tags, grant...), more...)
 	content, hidden := "", []byte(nil)
 	if o.Encrypt {
 		if content, tags, hidden, err = c.author.EncryptTags(ctx, o.Provider, tags); err != nil {

@@ -136,9 +136,19 @@ func (c *Client) FollowOrder(ctx context.Context, requestID string, tell func(Pr
 
 		tell(Progress{At: time.Now().UTC(), Who: "buyer", What: "next", Text: p.Reason})
 		if order, err = r.ask(ctx, next); err != nil {
-			return p, fmt.Errorf("%w: %w", ErrOrderOpen, err)
+			return p, c.notAsked(ctx, order.ID, err)
 		}
 	}
+}
+
+// notAsked is why the next provider of an order is not asked: somebody may have ended the
+// order meanwhile.
+func (c *Client) notAsked(ctx context.Context, orderID string, why error) error {
+	order, err := c.cfg.Store.PlacedOrder(ctx, orderID)
+	if err == nil && !order.Open && errors.Is(why, ErrConflict) {
+		return fmt.Errorf("%w: the order was canceled before another provider was asked", ErrFailed)
+	}
+	return fmt.Errorf("%w: %w", ErrOrderOpen, why)
 }
 
 // EndOrder ends an order between two of its requests; true if there was one.

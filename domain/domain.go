@@ -27,6 +27,7 @@ const (
 	Acceptance   Domain = "lightwork/acceptance/v1"
 	Result       Domain = "lightwork/result/v1"
 	Receipt      Domain = "lightwork/receipt/v1"
+	Pruned       Domain = "lightwork/pruned/v1" // what a provider has pruned of a job
 	Closing      Domain = "lightwork/closing/v1"
 	NotTaken     Domain = "lightwork/not_taken/v1"
 	Deletion     Domain = "lightwork/deletion/v1"
@@ -35,6 +36,9 @@ const (
 	Ping         Domain = "lightwork/ping/v1"
 	Pointer      Domain = "lightwork/receipt_pointer/v1"
 	Wallet       Domain = "lightwork/wallet/v1"
+
+	KeyChange     Domain = "lightwork/key_change/v1"     // a key says that it is used no more
+	KeyAcceptance Domain = "lightwork/key_acceptance/v1" // the key that follows agrees
 
 	// Encrypted marks an event that contains another document in encrypted form,
 	// which has its own domain.
@@ -51,7 +55,8 @@ const (
 // All lists every domain.
 func All() []Domain {
 	return []Domain{
-		Request, Quote, Reveal, Feedback, Acceptance, Result, Receipt, Closing, NotTaken, Deletion, Announcement, Beat, Ping, Pointer, Wallet,
+		Request, Quote, Reveal, Feedback, Acceptance, Result, Receipt, Pruned, Closing, NotTaken, Deletion, Announcement, Beat, Ping, Pointer, Wallet,
+		KeyChange, KeyAcceptance,
 		Encrypted, AgentProfile, AgentState, TickRequest, TickResult, TrajectorySession, TrajectoryEvent,
 	}
 }

@@ -44,6 +44,8 @@ var (
 	ErrAmount = errors.New("bad amount")
 	// ErrBadRequest: the caller's arguments contradict each other or are malformed.
 	ErrBadRequest = errors.New("bad request")
+	// ErrSpendingStopped: the owner has stopped all spending. Nothing was sent.
+	ErrSpendingStopped = errors.New("spending is stopped")
 	// ErrUnauthorized: the wallet does not accept our credential.
 	ErrUnauthorized = errors.New("not authorized")
 )
@@ -57,7 +59,7 @@ func NeverSent(err error) bool {
 
 	for _, e := range []error{
 		ErrInsufficientFunds, ErrNoRoute, ErrExpired, ErrWrongNetwork, ErrSelfPayment, ErrBadRequest, ErrAmount,
-		ErrInvoiceCanceled, ErrInvoiceMismatch, ErrAlreadyPaid, ErrUnauthorized, ErrUnsupported,
+		ErrInvoiceCanceled, ErrInvoiceMismatch, ErrAlreadyPaid, ErrUnauthorized, ErrUnsupported, ErrSpendingStopped,
 	} {
 		if errors.Is(err, e) {
 			return true

@@ -22,6 +22,19 @@ type Payer interface {
 	TrackPayment(ctx context.Context, hash Hash) (Payment, error)
 }
 
+// MaySpend is what a wallet asks directly before money leaves it: nil lets the money go,
+// and an error, which is an [ErrSpendingStopped], keeps it. A wallet with a nil MaySpend
+// asks nobody. Money that comes in, or back, is not asked for.
+type MaySpend func() error
+
+// Ask asks, where there is somebody to ask.
+func (m MaySpend) Ask() error {
+	if m == nil {
+		return nil
+	}
+	return m()
+}
+
 // Wallet has all methods of a backend.
 type Wallet interface {
 	Payee

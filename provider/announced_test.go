@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/markettest"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -47,8 +48,9 @@ func TestAnnouncementIsTrue(t *testing.T) {
 		{SchemaID: string(schemas.SandboxRun), Modes: markettest.AllModes, BaseMsats: 100, PerMinuteMsats: markettest.RateMsats},
 		{SchemaID: string(schemas.TextGeneration), Modes: markettest.AllModes, InputMsats: 4000, OutputMsats: 9000, MaxOutputTokens: 500},
 	}
+	kept := receipts.Retention{DisputeMs: 1000, ResultsMs: 5000, ArtifactsMs: 1000, TrajectoriesMs: 2000, BlobsMs: 1000}
 	change := func(cfg *provider.Config) {
-		cfg.Offers, cfg.Profile.Models = offers, []string{"m"}
+		cfg.Offers, cfg.Profile.Models, cfg.Retention = offers, []string{"m"}, &kept
 		cfg.Hardware = provider.Hardware{MemoryGB: 7, GPUType: "AMD", VRAMGB: 16}
 		cfg.Limits = provider.Limits{Concurrent: 3, ContextTokens: 1000, MemoryMB: 2048, CPUs: 2}
 	}
@@ -83,6 +85,9 @@ func TestAnnouncementIsTrue(t *testing.T) {
 	if want := (provider.Capacity{MaxConcurrentJobs: 3, MaxContextTokens: 1000, MaxMemoryMB: 2048, MaxCPUs: 2}); a.Capacity != want {
 		t.Errorf("capacity %+v", a.Capacity)
 	}
+	if a.Lightwork.Retention == nil || *a.Lightwork.Retention != kept {
+		t.Errorf("retention %+v", a.Lightwork.Retention)
+	}
 	if a.Stability != (provider.Stability{}) {
 		t.Errorf("a new node's record: %+v", a.Stability)
 	}
@@ -96,6 +101,8 @@ func TestAnnouncementIsTrue(t *testing.T) {
 		ev := typedRequest(t, w, c, string(schema), input, "prepay")
 		if job := w.Await(t, ev.ID, provider.StateQuoted); !ok || job.PriceMsats != want {
 			t.Errorf("%s: quoted %d, announced %d", schema, job.PriceMsats, want)
+		} else if q, err := receipts.ParseQuote(job.Quote); err != nil || q.Retention == nil || *q.Retention != kept {
+			t.Errorf("%s: the quote promises %+v, %v", schema, q.Retention, err)
 		}
 	}
 	// Capacity: one token more than announced is refused.

@@ -17,6 +17,7 @@ import (
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/provider/internal/trees"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -108,8 +109,10 @@ type Config struct {
 	Images     Images
 	// Policy is the manifest that jobs run under.
 	Policy receipts.Policy
-	Limits Limits
-	Access Access
+	// Retention is announced and promised in every quote; nil: nothing is.
+	Retention *receipts.Retention
+	Limits    Limits
+	Access    Access
 	// Admission says, whenever it is asked, whether new jobs are taken; nil: always.
 	Admission func() Admission
 	// Pause stops the taking of jobs, so that Admission says so, until the operator
@@ -130,6 +133,9 @@ type Config struct {
 	Hardware Hardware
 	// Lifecycle says which events of NIP-SA's proposal are published; none by default.
 	Lifecycle Lifecycle
+	// Trees says which files are taken that are too large for a request; nil: none.
+	// They need a Cipher: their key is encrypted.
+	Trees *Trees
 	// Refunds pays failed prepaid jobs back; nil: they become credit.
 	Refunds *Refunds
 	// Events is told what happens to jobs, those of one job in their order; nil:
@@ -137,12 +143,25 @@ type Config struct {
 	Events func(JobEvent)
 }
 
+// Trees bounds the files of jobs that are too large for their requests.
+type Trees struct {
+	MaxBytes int64    // of one job's files, packed
+	Servers  []string // addresses of blob servers that buyers upload them to
+	Dir      string   // where they are kept until their job has ended
+	Market   TreeMarket
+}
+
+// TreeMarket is the blob servers that buyers upload files to.
+type TreeMarket = trees.Market
+
 func (c *Config) validate() error {
 	switch {
 	case c.Signer == nil, c.Store == nil, c.Market == nil, c.Runner == nil:
 		return errors.New("provider: signer, store, market and runner are required")
 	case c.SignLater && c.Cipher != nil:
 		return errors.New("provider: a key that signs later opens no encrypted request")
+	case c.Trees != nil && (c.Cipher == nil || c.Trees.Market == nil || c.Trees.Dir == "" || len(c.Trees.Servers) == 0 || c.Trees.MaxBytes <= 0):
+		return errors.New("provider: trees need a cipher, a limit, a folder and blob servers")
 	case len(c.RootSecret) < 32:
 		return errors.New("provider: the root secret needs 32 bytes")
 	case len(c.Offers) == 0:
@@ -166,6 +185,11 @@ func (c *Config) validate() error {
 	}
 	if err := c.Limits.Check(); err != nil {
 		return err
+	}
+	if c.Retention != nil {
+		if err := c.Retention.Validate(); err != nil {
+			return fmt.Errorf("provider: %w", err)
+		}
 	}
 	if c.Refunds != nil && (c.Refunds.Wallet == nil || payments.CheckMsats(c.Refunds.MaxFeeMsats) != nil) {
 		return errors.New("provider: refunds need a wallet and a fee limit")

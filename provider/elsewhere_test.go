@@ -78,7 +78,7 @@ func TestRelayListsOfOthers(t *testing.T) {
 // further runs one more relay, which the provider does not know.
 func further(t *testing.T, w *markettest.World) (url string, there *exchange.Market) {
 	t.Helper()
-	rel, err := server.New(w.Ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay")})
+	rel, err := server.New(w.Ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay"), Uploaders: []string{server.Anyone}})
 	markettest.Check(t, err)
 	ln := markettest.Listen(t)
 	url = "ws://" + ln.Addr().String()

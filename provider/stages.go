@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
@@ -12,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/provider/internal/run"
+	"github.com/lightwork-market/lightwork/provider/internal/trees"
 )
 
 // connect makes what speaks to buyers, relays and wallets for all jobs.
@@ -47,7 +49,7 @@ func (p *Provider) newFlow() *flow.Flow {
 		Store: cfg.Store, Wallet: cfg.Wallet, Publisher: p.pub, Log: p.log, MakeInvoice: cfg.MakeInvoice,
 		Tell: p.tell, Leave: p.gate.Leave, Node: func() payments.Node { return p.node },
 		Owe: flow.Owe,
-		Key: p.key, RootSecret: cfg.RootSecret, PolicyID: p.policyID, ReceiptKind: p.kinds.Receipt,
+		Key: p.key, RootSecret: cfg.RootSecret, PolicyID: p.policyID, ReceiptKind: p.kinds.Receipt, Retention: cfg.Retention,
 		Relays: cfg.Market.Relays, LeastMsats: cfg.LeastMsats,
 		Times: charge.Times{
 			Postpay: p.limits.PostpayTTL, LookupEvery: p.limits.LookupEvery, HoldMargin: p.limits.HoldMargin,
@@ -67,9 +69,10 @@ func (p *Provider) newFlow() *flow.Flow {
 		Lifecycle: cfg.Lifecycle.Kinds, HideSession: cfg.Lifecycle.Encrypt, Encrypts: cfg.Cipher != nil,
 	})
 
+	kept := p.newTrees()
 	jobs := flow.New(flow.Config{
 		Store: cfg.Store, Publisher: p.pub, Gate: p.gate, Collector: collector, Executor: executor, Deliverer: deliverer,
-		Refunds: p.refunds, Restored: p.restored, Log: p.log, Tell: p.tell, Key: p.key, Decrypts: cfg.Cipher != nil,
+		Refunds: p.refunds, Restored: p.restored, Trees: kept, Log: p.log, Tell: p.tell, Key: p.key, Decrypts: cfg.Cipher != nil,
 		Runs: p.limits.Runs, QuoteTTL: p.limits.QuoteTTL, LookupEvery: p.limits.LookupEvery, OnStoreError: p.storeTrouble,
 	})
 
@@ -80,12 +83,29 @@ func (p *Provider) newFlow() *flow.Flow {
 			ContextTokens: p.limits.ContextTokens, MemoryMB: p.limits.MemoryMB, CPUs: p.limits.CPUs,
 			ClockWindow: p.limits.ClockWindow, Inputs: p.limits.QuoteTTL, LeastMsats: cfg.LeastMsats,
 		},
-		Encrypts: cfg.Cipher != nil, Withdrawn: cfg.Withdrawn, Takes: cfg.Takes,
+		Encrypts: cfg.Cipher != nil, Withdrawn: cfg.Withdrawn, Takes: cfg.Takes, Trees: kept.Admit,
 		WasAnswered: p.restored.WasAnswered, RefundAddress: p.refunds.Address,
 		Launch: jobs.Launch, Cancel: jobs.Cancel, OnStoreError: p.storeTrouble,
 	})
 
 	return jobs
+}
+
+// newTrees makes what brings the files of jobs that are too large for their requests.
+func (p *Provider) newTrees() *trees.Trees {
+	cfg := trees.Config{Publisher: p.pub, Log: p.log}
+	if t := p.cfg.Trees; t != nil {
+		cfg.MaxBytes, cfg.Servers, cfg.Dir, cfg.Market = t.MaxBytes, t.Servers, t.Dir, t.Market
+	}
+	return trees.New(cfg)
+}
+
+// treeTerms are what is announced of trees, nil if none are taken.
+func (p *Provider) treeTerms() *tree.Terms {
+	if p.cfg.Trees == nil {
+		return nil
+	}
+	return &tree.Terms{MaxBytes: p.cfg.Trees.MaxBytes, Servers: p.cfg.Trees.Servers}
 }
 
 // newAnnouncer makes what tells the market of this provider.
@@ -97,8 +117,8 @@ func (p *Provider) newAnnouncer() *announce.Announcer {
 		Capacity: announce.Capacity{
 			MaxConcurrentJobs: p.limits.Concurrent, MaxContextTokens: p.limits.ContextTokens, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs,
 		},
-		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, PolicyID: p.policyID,
-		Encrypts: cfg.Cipher != nil, Lifecycle: cfg.Lifecycle.Kinds,
+		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, PolicyID: p.policyID, Retention: cfg.Retention,
+		Encrypts: cfg.Cipher != nil, Lifecycle: cfg.Lifecycle.Kinds, Tree: p.treeTerms(),
 		Node:   func() payments.Node { return p.node },
 		Paused: func() bool { return p.gate.State() != AdmissionOpen }, Withdrawn: p.withdrawn,
 	})

@@ -28,6 +28,7 @@ const (
 	FilePolicy       = "POLICY.json"
 	FilePRSummary    = "PR_SUMMARY.md"
 	FilePrevious     = "PREVIOUS_RECEIPT.json"
+	FilePruned       = "PRUNED.event.json"
 	ArtifactDir      = "artifacts" // artifacts/<sha256 in hex>
 )
 
@@ -49,6 +50,7 @@ type Bundle struct {
 	Policy       []byte
 	PRSummary    []byte // optional: a copy of the artifact of that name
 	Previous     []byte // optional: the provider's receipt before this one
+	Pruned       []byte // optional: the provider's event that says what it has pruned
 	// Artifacts are by the SHA-256 of their content, 64 hex digits.
 	Artifacts map[string][]byte
 }
@@ -103,6 +105,7 @@ func (b *Bundle) parts() []bundlePart {
 		{FilePolicy, &b.Policy, false},
 		{FilePRSummary, &b.PRSummary, false},
 		{FilePrevious, &b.Previous, false},
+		{FilePruned, &b.Pruned, false},
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -94,8 +93,10 @@ func (s Span) String() string {
 // ChainReport is what the receipts of one provider show together; see [Chains].
 type ChainReport struct {
 	ProviderID string `json:"provider_id"`
-	Receipts   int    `json:"receipts"` // different ones
-	Last       int64  `json:"last"`     // the highest sequence
+	// Before are the provider's earlier keys whose receipts are in it, oldest first.
+	Before   []string `json:"before,omitempty"`
+	Receipts int      `json:"receipts"` // different ones
+	Last     int64    `json:"last"`     // the highest sequence
 	// Missing are the numbers from 1 to Last without a receipt. This is no
 	// contradiction, because only the provider has all of its receipts.
 	Missing []Span `json:"missing"`
@@ -105,13 +106,85 @@ type ChainReport struct {
 	Faults []string `json:"faults"`
 }
 
-// Reports are in the order of the providers' ids.
-func (c *Chains) Reports() []ChainReport {
+// Reports are in the order of the providers' ids. The keys that keys joins with one of
+// also are one provider: their receipts are one chain, which has the id of the last key.
+func (c *Chains) Reports(keys *KeyHistory, also ...string) []ChainReport {
 	reports := []ChainReport{}
-	for _, provider := range slices.Sorted(maps.Keys(c.links)) {
-		reports = append(reports, judgeChain(provider, c.links[provider].sorted()))
+	successions, joined := c.successions(keys, also)
+	for _, list := range successions {
+		reports = append(reports, c.judgeSuccession(list))
 	}
+	for provider, links := range c.links {
+		if !joined[provider] {
+			reports = append(reports, judgeChain(provider, links.sorted()))
+		}
+	}
+
+	slices.SortFunc(reports, func(a, b ChainReport) int { return strings.Compare(a.ProviderID, b.ProviderID) })
 	return reports
+}
+
+// holderKey is one key of a provider that has had several, with receipts.
+type holderKey struct{ provider, hex string }
+
+// successions are the keys with receipts that were asked for, oldest first, each list up
+// to a key that leads to no other of them; and all that are in a list.
+func (c *Chains) successions(keys *KeyHistory, also []string) (lists [][]holderKey, joined map[string]bool) {
+	var members []holderKey
+	for provider := range c.links {
+		hexKey, err := ParseNpub(provider)
+		if err == nil && slices.ContainsFunc(also, func(key string) bool {
+			asked, err := ParseKey(key)
+			return err == nil && asked != "" && keys.Joins(asked, hexKey)
+		}) {
+			members = append(members, holderKey{provider, hexKey})
+		}
+	}
+	slices.SortFunc(members, func(a, b holderKey) int { return strings.Compare(a.provider, b.provider) })
+
+	joined = map[string]bool{}
+	older := func(a, b holderKey) bool { return a != b && keys.Leads(a.hex, b.hex) && !keys.Leads(b.hex, a.hex) }
+	for _, last := range members {
+		if slices.ContainsFunc(members, func(m holderKey) bool { return older(last, m) }) {
+			continue
+		}
+		list := slices.DeleteFunc(slices.Clone(members), func(m holderKey) bool { return !older(m, last) })
+		slices.SortStableFunc(list, func(a, b holderKey) int {
+			return cmp.Compare(keys.changes(b.hex, last.hex), keys.changes(a.hex, last.hex))
+		})
+		list = append(list, last)
+		for _, m := range list {
+			joined[m.provider] = true
+		}
+		lists = append(lists, list)
+	}
+
+	return lists, joined
+}
+
+// judgeSuccession judges the receipts of several keys as one chain. A key's numbers end
+// before those of the next begin: after its end it signs nothing.
+func (c *Chains) judgeSuccession(list []holderKey) ChainReport {
+	var all chain
+	var last int64
+	var faults, before []string
+	for i, k := range list {
+		links := c.links[k.provider].sorted()
+		if first := links[0].sequence; first <= last {
+			faults = append(faults, fmt.Sprintf("receipt %d of %s is not behind receipt %d of the key before", first, k.provider, last))
+		}
+		last = max(last, links[len(links)-1].sequence)
+		for _, l := range links {
+			all.add(*l)
+		}
+		if i < len(list)-1 {
+			before = append(before, k.provider)
+		}
+	}
+
+	r := judgeChain(list[len(list)-1].provider, all.sorted())
+	r.Before, r.Faults = before, append(r.Faults, faults...)
+	return r
 }
 
 func judgeChain(provider string, links []*link) ChainReport {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/btcsuite/btcd/btcec/v2"
+
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -16,10 +18,15 @@ func paidApart(i int64) func(*receipts.Quote) {
 
 // chained makes receipts 1 to n of one provider, each upon the one before.
 func chained(n int, quote func(i int64) func(*receipts.Quote)) []receipts.Report {
+	return chainedBy(n, quote, func(int64) *btcec.PrivateKey { return nil })
+}
+
+// chainedBy is chained, of a provider who has another key for each receipt.
+func chainedBy(n int, quote func(i int64) func(*receipts.Quote), key func(i int64) *btcec.PrivateKey) []receipts.Report {
 	var reports []receipts.Report
 	var before []byte
 	for i := int64(1); i <= int64(n); i++ {
-		m := recipe{first: true, quote: quote(i), receipt: func(r *receipts.Receipt) {
+		m := recipe{first: true, provider: key(i), quote: quote(i), receipt: func(r *receipts.Receipt) {
 			if r.Sequence = i; i > 1 {
 				previous := hashing.Bytes(before)
 				r.PreviousReceiptHash = &previous
@@ -62,7 +69,7 @@ func TestChains(t *testing.T) {
 			for _, r := range tt.reports {
 				c.Add(r)
 			}
-			all := c.Reports()
+			all := c.Reports(nil)
 			if len(all) != 1 {
 				t.Fatalf("%d providers", len(all))
 			}

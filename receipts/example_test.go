@@ -65,7 +65,7 @@ func ExampleChains() {
 	for _, i := range []int{0, 1, 4} {
 		chains.Add(six[i])
 	}
-	for _, provider := range chains.Reports() {
+	for _, provider := range chains.Reports(nil) {
 		fmt.Println(provider.Receipts, "receipts, the last is number", provider.Last)
 		for _, gap := range provider.Missing {
 			fmt.Println("missing:", gap.From, "to", gap.To)
@@ -75,7 +75,7 @@ func ExampleChains() {
 	// The same provider signed another receipt with the number 5.
 	twin := recipe{receipt: func(r *receipts.Receipt) { r.Sequence = 5 }}.make().bundle
 	chains.Add(receipts.Verify(twin, receipts.Pins{}))
-	for _, provider := range chains.Reports() {
+	for _, provider := range chains.Reports(nil) {
 		fmt.Println("faults:", provider.Faults)
 	}
 	// Output:

@@ -1,6 +1,7 @@
 package receipts_test
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 
@@ -84,9 +85,49 @@ func nameless(quote []byte) []byte {
 	return regexp.MustCompile(`"payment_hash":"[0-9a-f]{64}"`).ReplaceAll(quote, []byte(`"payment_hash":null`))
 }
 
+// promises has a quote promise what is kept; change may make it another promise.
+func promises(change func(*receipts.Retention)) func(*receipts.Quote) {
+	const day = 24 * 3_600_000
+	return func(q *receipts.Quote) {
+		q.Retention = &receipts.Retention{
+			DisputeMs: 7 * day, ResultsMs: 90 * day, ArtifactsMs: 14 * day, JournalsMs: 30 * day, BlobsMs: 7 * day, EventsMs: 30 * day,
+		}
+		apply(change, q.Retention)
+	}
+}
+
+// retold replaces a part of a document.
+func retold(was, is string) func([]byte) []byte {
+	return func(doc []byte) []byte {
+		if !bytes.Contains(doc, []byte(was)) {
+			panic("the document has no " + was)
+		}
+		return bytes.Replace(doc, []byte(was), []byte(is), 1)
+	}
+}
+
 func forgedQuote() []scenario {
 	const amount, commits, payee, accepted = receipts.ClaimAmount, receipts.ClaimInvoiceCommits, receipts.ClaimPayeePinned, receipts.ClaimBuyerAccepted
 	return []scenario{
+		{
+			name: "valid_retention", about: "the quote promises what is kept: the trajectory for ever",
+			recipe: recipe{quote: promises(nil)},
+		},
+		{
+			name: "quote_retention_short", about: "the quote promises to keep artifacts for less than the dispute window",
+			recipe: recipe{quote: promises(nil), quoteDoc: retold(`"artifacts_ms":1209600000`, `"artifacts_ms":604799999`)},
+			want:   states{amount: receipts.NotProvable, commits: receipts.Failed, accepted: receipts.Failed},
+		},
+		{
+			name: "quote_retention_zero", about: "the quote says 0 where null stands for ever",
+			recipe: recipe{quote: promises(nil), quoteDoc: retold(`"trajectories_ms":null`, `"trajectories_ms":0`)},
+			want:   states{amount: receipts.NotProvable, commits: receipts.Failed, accepted: receipts.Failed},
+		},
+		{
+			name: "quote_retention_without_window", about: "the quote promises what is kept, and names no dispute window",
+			recipe: recipe{quote: promises(nil), quoteDoc: retold(`"dispute_window_ms":604800000,`, ``)},
+			want:   states{amount: receipts.NotProvable, commits: receipts.Failed, accepted: receipts.Failed},
+		},
 		{
 			name: "quote_price", about: "the quote had another price",
 			recipe: recipe{quote: func(q *receipts.Quote) { q.PriceMsats = 2 * price }},

@@ -21,6 +21,7 @@ type scenario struct {
 	about  string
 	recipe recipe
 	pins   func(*receipts.Pins)
+	keys   []string // lines of the key changes that are known
 	want   states
 	// measured: there are too many of the kind to say for each which claims fail.
 	// TestVectorsAreCurrent holds that some do, and that they stay the same.
@@ -46,7 +47,7 @@ func otherHash() payments.Hash { return payments.Preimage{1}.Hash() }
 // scenarios are made by an attacker who holds whatever keys it takes.
 func scenarios() []scenario {
 	return slices.Concat(baseline(), forgedSignature(), forgedRequest(), forgedResult(), forgedArtifacts(), forgedReplay(), forgedPolicy(), forgedPayment(), paidInNotes(), paidOnChain(), forgedQuote(), forgedPayee(), forgedAcceptance(), forgedChain(),
-		badSignatures(), lackAndContradiction(), forgedOrder(), engagementFees(), demands(), chains(), otherDomains(), twoReadings())
+		badSignatures(), lackAndContradiction(), forgedOrder(), engagementFees(), demands(), chains(), otherDomains(), twoReadings(), prunedParts(), changedKeys())
 }
 
 func baseline() []scenario {
@@ -250,6 +251,9 @@ func (s scenario) allPins() receipts.Pins {
 	p := pins()
 	if s.pins != nil {
 		s.pins(&p)
+	}
+	if s.keys != nil {
+		p.Keys = must(receipts.ReadKeyHistory([]byte(keyLines(s.keys))))
 	}
 	return p
 }

@@ -76,6 +76,9 @@ type Quote struct {
 	// PayeeNode is the compressed node key, 66 hex digits; nil in free mode, and if the
 	// wallet does not know it.
 	PayeeNode *string `json:"payee_node"`
+	// Retention is what the provider promises to keep of this job, and for how long; nil
+	// if it promises nothing.
+	Retention *Retention `json:"retention,omitempty"`
 }
 
 // Canonical validates the quote and returns its canonical JSON.
@@ -129,6 +132,9 @@ func (q Quote) validate(keys keyring) error {
 	c.optionalHash("payment_hash", q.PaymentHash)
 	if q.PayeeNode != nil {
 		c.err(c.keys.node("payee_node", *q.PayeeNode))
+	}
+	if q.Retention != nil {
+		c.err(q.Retention.Validate())
 	}
 
 	switch q.Mode {

@@ -1,6 +1,7 @@
 package receipts
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -197,11 +198,43 @@ func (q *Quote) read(in *hashing.Reader) {
 	q.Purpose = Purpose(in.Text())
 	in.Name("request_id")
 	q.RequestID = in.Text()
+	if bytes.HasPrefix(in.Unread(), []byte(`,"retention":`)) {
+		in.Name("retention")
+		q.Retention = new(Retention)
+		q.Retention.read(in)
+	}
 	in.Name("schema_id")
 	q.SchemaID = in.Text()
 	in.Name("version")
 	q.Version = in.Int()
 	in.Close("}")
+}
+
+func (r *Retention) read(in *hashing.Reader) {
+	in.Open("{")
+	in.Name("artifacts_ms")
+	r.ArtifactsMs = readKeep(in)
+	in.Name("blobs_ms")
+	r.BlobsMs = readKeep(in)
+	in.Name("dispute_window_ms")
+	r.DisputeMs = in.Integer()
+	in.Name("events_ms")
+	r.EventsMs = readKeep(in)
+	in.Name("journals_ms")
+	r.JournalsMs = readKeep(in)
+	in.Name("results_ms")
+	r.ResultsMs = readKeep(in)
+	in.Name("trajectories_ms")
+	r.TrajectoriesMs = readKeep(in)
+	in.Close("}")
+}
+
+// readKeep leaves a 0, which is no spelling of for ever, to the general parser.
+func readKeep(in *hashing.Reader) Keep {
+	if in.Take("null") || bytes.HasPrefix(in.Unread(), []byte("0")) {
+		return 0
+	}
+	return Keep(in.Integer())
 }
 
 func (a *Acceptance) read(in *hashing.Reader) {

@@ -3,6 +3,7 @@ package receipts
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/payments"
@@ -63,6 +64,11 @@ type Pins struct {
 	Network  payments.Network // where the money moved
 	// Required names further claims that must be proved, beside the first seven.
 	Required []string
+	// Also asks that keys which Keys joins with one of these, npub or hex, be taken for one
+	// holder's: a pinned provider's or buyer's, and a provider's in its chain.
+	Also []string
+	// Keys is what is known of keys that ended; may be nil.
+	Keys *KeyHistory
 }
 
 // Claim is one graded statement.
@@ -230,5 +236,12 @@ func (g grader) event(presence, validity, file string, doc []byte, inDomain func
 func (g grader) pin(number, name, got, want string) {
 	if want != "" {
 		g.step(number, "the "+name+" is the pinned one", match(name, got, want))
+	}
+}
+
+// alive refuses what a key signed after its end; without a known end there is no step.
+func (g grader) alive(number, name string, keys *KeyHistory, key string, at time.Time) {
+	if _, ended := keys.End(key); ended {
+		g.step(number, "the "+name+"'s key had not ended when it signed", keys.CheckSigned(key, at))
 	}
 }

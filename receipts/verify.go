@@ -32,6 +32,8 @@ type verifier struct {
 	requestKind int
 	untyped     bool // the request has no schema: its result event carries only the text
 	request     *schemas.Request
+
+	gone map[string]string // why, by part, of what the provider says that it has pruned
 }
 
 // Verify grades what the bundle proves, following the numbered steps of
@@ -110,6 +112,16 @@ func (v *verifier) readPins() error {
 		}
 		*key = hexKey
 	}
+
+	also := make([]string, 0, len(v.pins.Also))
+	for _, key := range v.pins.Also {
+		hexKey, err := v.keys.parse(key)
+		if err != nil {
+			return fmt.Errorf("pin also: %w", err)
+		}
+		also = append(also, hexKey)
+	}
+	v.pins.Also = also
 
 	if v.pins.Payee != "" {
 		if err := v.keys.node("pin payee", v.pins.Payee); err != nil {
@@ -195,6 +207,7 @@ func (v *verifier) quote() (Quote, error) {
 // signature: 1. The receipt is the provider's.
 func (v *verifier) signature(g grader) {
 	// 1.1, 1.2
+	signed, _ := parseTimestamp(v.receipt.Timestamp) // as the receipt's reader has checked
 	if ev := g.event("1.1", "1.2", FileReceiptEvent, v.bundle.ReceiptEvent, requireDomain(domain.Receipt)); ev != nil {
 		// 1.3
 		var err error
@@ -205,11 +218,27 @@ func (v *verifier) signature(g grader) {
 		// 1.4, 1.5
 		g.step("1.4", "its author is provider_id", match("pubkey", ev.PubKey, v.provider))
 		g.step("1.5", "its tags name the request, the result if it is for one, and the buyer", v.receipt.checkEventTags(*ev))
+		if at := time.Unix(ev.CreatedAt, 0); at.After(signed) {
+			signed = at
+		}
 	}
 
-	// 1.6
-	g.pin("1.6", "provider", v.provider, v.pins.Provider)
+	// 1.6, 1.7
+	g.pin("1.6", "provider", v.pinnedAs(v.provider, v.pins.Provider), v.pins.Provider)
+	g.alive("1.7", "provider", v.pins.Keys, v.provider, signed)
+	// 1.8 to 1.10
+	v.pruning(g)
 	g.prove("signed by " + v.receipt.ProviderID)
+}
+
+// pinnedAs is a key as the pin has it: another one of the same holder counts as the pinned
+// one, if it was asked for.
+func (v *verifier) pinnedAs(key, pin string) string {
+	asked := slices.ContainsFunc(v.pins.Also, func(also string) bool { return v.pins.Keys.Joins(also, key) })
+	if asked && pin != "" && v.pins.Keys.Joins(key, pin) {
+		return pin
+	}
+	return key
 }
 
 // escapeError makes the errors of other packages, which may quote the bundle, short and
@@ -227,9 +256,11 @@ func (v *verifier) job(g grader) {
 	// 2.1, 2.2
 	if ev := g.event("2.1", "2.2", FileRequest, v.bundle.Request, allowDomain(domain.Request)); ev != nil {
 		v.order(g, *ev)
+		// 2.13
+		g.alive("2.13", "buyer", v.pins.Keys, v.buyer, time.Unix(ev.CreatedAt, 0))
 	}
 	// 2.12
-	g.pin("2.12", "buyer", v.buyer, v.pins.Buyer)
+	g.pin("2.12", "buyer", v.pinnedAs(v.buyer, v.pins.Buyer), v.pins.Buyer)
 	g.prove(fmt.Sprintf("%s, as the buyer signed it", v.receipt.SchemaID))
 }
 

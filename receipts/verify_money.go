@@ -2,6 +2,7 @@ package receipts
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
@@ -200,7 +201,7 @@ func (v *verifier) buyerAccepted(g grader) {
 	}
 
 	// 8.8
-	g.pin("8.8", "buyer", v.buyer, v.pins.Buyer)
+	g.pin("8.8", "buyer", v.pinnedAs(v.buyer, v.pins.Buyer), v.pins.Buyer)
 	reason := "signed by the buyer, and no rule is named"
 	if rec.ApprovalRuleID != nil {
 		reason = "signed by the buyer under the rule " + quoted(*rec.ApprovalRuleID)
@@ -333,8 +334,19 @@ func (v *verifier) chain(g grader) {
 	// 11.3, 11.4
 	g.step("11.3", "its hash is previous_receipt_hash", match("the hash of "+FilePrevious, hashing.Bytes(doc), *rec.PreviousReceiptHash))
 	g.step("11.4", "it is the same provider's, one number before", firstMismatch(
-		match("provider_id", previous.ProviderID, rec.ProviderID),
+		v.follows(previous),
 		match("sequence", previous.Sequence, rec.Sequence-1),
 	))
 	g.prove(fmt.Sprintf("receipt %d follows receipt %d; that no other follows it too is not shown", rec.Sequence, previous.Sequence))
+}
+
+// follows checks that the receipt before is of the same provider: of its key, or of one
+// that led to it, if that was asked for.
+func (v *verifier) follows(previous Receipt) error {
+	before, err := v.keys.npub(previous.ProviderID)
+	asked := slices.ContainsFunc(v.pins.Also, func(key string) bool { return v.pins.Keys.Joins(key, v.provider) })
+	if err == nil && asked && v.pins.Keys.Leads(before, v.provider) {
+		return nil
+	}
+	return match("provider_id", previous.ProviderID, v.receipt.ProviderID)
 }

@@ -105,7 +105,7 @@ func wordsOf(doc []byte) string {
 func (v *verifier) checkContent(ev *Event) error {
 	switch doc := v.bundle.Result; {
 	case doc == nil:
-		return missing(FileResult + " is not in the bundle")
+		return v.lacking(PartResults, FileResult+" is not in the bundle")
 	case ev != nil && !isEncrypted(*ev) && ev.Content != "" && ev.Content != string(doc) && !(v.untyped && ev.Content == wordsOf(doc)):
 		return fmt.Errorf("%w: it differs from the event's content", ErrMismatch)
 	}
@@ -320,7 +320,7 @@ func (v *verifier) artifactsError(listed map[string]schemas.SandboxArtifact) err
 
 	if len(absent) > 0 {
 		// The first name in order, so that the report does not depend on map order.
-		return missing(fmt.Sprintf("%d of %d are not in the bundle, such as %s", len(absent), len(listed), slices.Min(absent)))
+		return v.lacking(PartArtifacts, fmt.Sprintf("%d of %d are not in the bundle, such as %s", len(absent), len(listed), slices.Min(absent)))
 	}
 	return nil
 }
@@ -334,7 +334,7 @@ func (v *verifier) trajectory(g grader) {
 		return
 	}
 	if v.bundle.Replay == nil {
-		g.step("4.1", FileReplay+" is in the bundle and well-formed", missing("it is not in the bundle"))
+		g.step("4.1", FileReplay+" is in the bundle and well-formed", v.lacking(PartTrajectories, "it is not in the bundle"))
 		return
 	}
 
@@ -411,4 +411,40 @@ func (v *verifier) replayPayment(s *replay.Summary) error {
 		match("status", p.Status, want),
 		match("payment_proof", string(p.PaymentProof), "null"),
 	)
+}
+
+// pruning makes steps 1.8 to 1.10 on the provider's word, if it is there.
+func (v *verifier) pruning(g grader) {
+	if v.bundle.Pruned == nil {
+		return
+	}
+	if ev := g.event("1.8", "1.9", FilePruned, v.bundle.Pruned, requireDomain(domain.Pruned)); ev != nil {
+		g.step("1.10", "it is the provider's word on this receipt", v.readPruning(*ev))
+	}
+}
+
+func (v *verifier) readPruning(ev Event) error {
+	said, err := ParsePruning([]byte(ev.Content))
+	if err != nil {
+		return err
+	}
+	q, _ := v.quote() // the zero value promises nothing
+	end, _ := parseTimestamp(v.receipt.Timestamp)
+	if err = firstMismatch(
+		match("pubkey", ev.PubKey, v.provider),
+		match("receipt_id", said.ReceiptID, v.receipt.ReceiptID),
+		match("request_id", said.RequestID, v.receipt.RequestEventID),
+		onlyTag(ev, "e", v.receipt.RequestEventID),
+	); err == nil {
+		v.gone = said.whyGone(q.Retention, end, clockSkew)
+	}
+	return err
+}
+
+// lacking is the error of a part that is not in the bundle.
+func (v *verifier) lacking(part, otherwise string) error {
+	if why := v.gone[part]; why != "" {
+		return missing(why)
+	}
+	return missing(otherwise)
 }

@@ -153,11 +153,17 @@ const (
 // names the same blob. Uploading a blob again is harmless. A server that says
 // it is busy (503, 429) is asked again for a few seconds.
 func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mime string, by Signer) (Descriptor, error) {
+	return c.upload(ctx, c.own, server, data, mime, by)
+}
+
+// upload stores data with an authorization that has further tags.
+func (c *BlobClient) upload(ctx context.Context, to blobTransport, server string, data []byte, mime string, by Signer, tags ...nostr.Tag) (Descriptor, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 
 	digest := hashing.Bytes(data)
-	auth, err := authorization(ctx, by, server, digest, time.Now())
+	tags = append([]nostr.Tag{{"t", "upload"}, {"x", digest.Hex()}}, tags...)
+	auth, err := authorization(ctx, by, server, "Upload "+digest.Hex(), tags, time.Now())
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
 	}
@@ -166,7 +172,7 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 		"Content-Type":  {mime},
 		"X-Sha-256":     {digest.Hex()},
 	}
-	resp, err := c.put(ctx, strings.TrimRight(server, "/")+"/upload", data, header)
+	resp, err := to.put(ctx, strings.TrimRight(server, "/")+"/upload", data, header)
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
 	}
@@ -186,9 +192,9 @@ func (c *BlobClient) Upload(ctx context.Context, server string, data []byte, mim
 // put sends an upload, and retries a few times if the server is busy. Upload slots
 // come free within milliseconds, so this is cheaper than an error whose caller
 // retries at the same moment as all others.
-func (c *BlobClient) put(ctx context.Context, url string, data []byte, header http.Header) (*http.Response, error) {
+func (d blobTransport) put(ctx context.Context, url string, data []byte, header http.Header) (*http.Response, error) {
 	for pause := busyPause; ; pause *= 2 {
-		resp, err := c.own.do(ctx, http.MethodPut, url, data, header)
+		resp, err := d.do(ctx, http.MethodPut, url, data, header)
 		if !isBusy(err) || pause > maxBusyPause || backoff.Sleep(ctx, pause/2+rand.N(pause)) != nil {
 			return resp, err
 		}
@@ -201,9 +207,30 @@ func isBusy(err error) bool {
 		(refused.Status == http.StatusServiceUnavailable || refused.Status == http.StatusTooManyRequests)
 }
 
-// authorization makes the BUD-11 header for the upload of one blob to one server.
-// The server cannot use it at another.
-func authorization(ctx context.Context, by Signer, server string, digest hashing.Digest, at time.Time) (string, error) {
+// Delete asks the server ("https://host") to delete our blob. One that it does not have,
+// or that it has for others alone, is deleted already.
+func (c *BlobClient) Delete(ctx context.Context, server string, digest hashing.Digest, by Signer) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+
+	auth, err := authorization(ctx, by, server, "Delete "+digest.Hex(), nostr.Tags{{"t", "delete"}, {"x", digest.Hex()}}, time.Now())
+	if err != nil {
+		return fmt.Errorf("delete blob: %w", err)
+	}
+	resp, err := c.own.do(ctx, http.MethodDelete, strings.TrimRight(server, "/")+"/"+digest.Hex(), nil, http.Header{"Authorization": {auth}})
+	var refused *BlobError
+	switch {
+	case errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusForbidden):
+		return nil
+	case err != nil:
+		return fmt.Errorf("delete blob: %w", err)
+	}
+	return resp.Body.Close()
+}
+
+// authorization makes the BUD-11 header for what the tags name, at one server. The
+// server cannot use it at another.
+func authorization(ctx context.Context, by Signer, server, content string, tags nostr.Tags, at time.Time) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
 		return "", fmt.Errorf("%q is not the address of a server", server)
@@ -211,13 +238,11 @@ func authorization(ctx context.Context, by Signer, server string, digest hashing
 	ev := nostr.Event{
 		Kind:      kindBlobAuth,
 		CreatedAt: nostr.Timestamp(at.Add(-authSkew).Unix()), // "created_at must be in the past"
-		Content:   "Upload " + digest.Hex(),
-		Tags: nostr.Tags{
-			{"t", "upload"},
-			{"x", digest.Hex()},
-			{"server", strings.ToLower(u.Hostname())}, // "the domain name", without scheme and port
-			{"expiration", strconv.FormatInt(at.Add(authLife).Unix(), 10)},
-		},
+		Content:   content,
+		Tags: append(tags,
+			nostr.Tag{"server", strings.ToLower(u.Hostname())}, // "the domain name", without scheme and port
+			nostr.Tag{"expiration", strconv.FormatInt(at.Add(authLife).Unix(), 10)},
+		),
 	}
 	if err := by.Sign(ctx, &ev); err != nil {
 		return "", fmt.Errorf("sign authorization: %w", err)

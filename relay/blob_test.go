@@ -60,7 +60,7 @@ func TestAuthorizationNamesTheServer(t *testing.T) {
 	for server, want := range map[string]string{
 		"https://Blobs.Example.com:8443/": "blobs.example.com", "http://127.0.0.1:7447": "127.0.0.1", "http://[::1]:7447": "::1",
 	} {
-		header, err := authorization(t.Context(), testKey(t), server, hashing.Bytes(nil), time.Now())
+		header, err := authorization(t.Context(), testKey(t), server, "Upload", nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestAuthorizationNamesTheServer(t *testing.T) {
 			t.Errorf("%s: tag %q, want %s", server, tag, want)
 		}
 	}
-	if _, err := authorization(t.Context(), testKey(t), "blobs", hashing.Bytes(nil), time.Now()); err == nil {
+	if _, err := authorization(t.Context(), testKey(t), "blobs", "Upload", nil, time.Now()); err == nil {
 		t.Error("an address without a name is signed for")
 	}
 }

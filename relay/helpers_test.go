@@ -36,7 +36,7 @@ type testRelay struct {
 
 func startRelay(t testing.TB) *testRelay {
 	t.Helper()
-	r := &testRelay{t: t, cfg: server.Config{Dir: t.TempDir()}, addr: port.Reserve(t)}
+	r := &testRelay{t: t, cfg: server.Config{Dir: t.TempDir(), Uploaders: []string{server.Anyone}}, addr: port.Reserve(t)}
 	r.start()
 	t.Cleanup(r.stop)
 	return r

@@ -3,6 +3,7 @@ package schemas
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/market/tree"
 )
 
 // Limits of oa.sandbox_run.v1, in bytes where a size is meant.
@@ -66,9 +68,11 @@ type SandboxResources struct {
 
 // SandboxRepo says which files the commands see.
 type SandboxRepo struct {
-	Source    string `json:"source" jsonschema:"empty; data:application/gzip;base64, with a tar archive; data:application/x-git-bundle;base64, with a git bundle; or the https address of a git repository" rule:"default="`
-	GitRef    string `json:"git_ref,omitempty" jsonschema:"full commit id, 40 or 64 lower-case hex digits; required with a bundle or an address" rule:"minlen=1;maxlen=256"`
-	MountPath string `json:"mount_path" jsonschema:"absolute path of the files in the sandbox" rule:"minlen=1;maxlen=1024;default=/workspace"`
+	Source string `json:"source" jsonschema:"empty; data:application/gzip;base64, with a tar archive; data:application/x-git-bundle;base64, with a git bundle; or the https address of a git repository" rule:"default="`
+	// Tree is what the source is when it is too large for the request.
+	Tree      *tree.Manifest `json:"tree,omitempty" jsonschema:"instead of source: files on the provider's blob server, as encrypted chunks"`
+	GitRef    string         `json:"git_ref,omitempty" jsonschema:"full commit id, 40 or 64 lower-case hex digits; required with a bundle or an address" rule:"minlen=1;maxlen=256"`
+	MountPath string         `json:"mount_path" jsonschema:"absolute path of the files in the sandbox" rule:"minlen=1;maxlen=1024;default=/workspace"`
 }
 
 // SandboxCommand is one command, run by a shell.
@@ -151,6 +155,15 @@ func (r *SandboxRepo) check() error {
 }
 
 func (r *SandboxRepo) checkSource() error {
+	if r.Tree != nil {
+		if r.Source != "" {
+			return &FieldError{"repo.tree", "cannot be given together with a source"}
+		}
+		if bad := (*tree.ManifestError)(nil); errors.As(r.Tree.Check(), &bad) {
+			return &FieldError{"repo.tree." + bad.Field, bad.Reason}
+		}
+	}
+
 	_, isURL := r.URL()
 	if !isURL && !strings.HasPrefix(r.Source, bundlePrefix) {
 		if _, err := r.Archive(); err != nil {
@@ -230,6 +243,7 @@ func publishSandbox(s *jsonschema.Schema) {
 			},
 			Else: &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"git_ref"}}},
 		},
+		{If: &jsonschema.Schema{Required: []string{"tree"}}, Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"source": {Pattern: `^$`}}}},
 		{If: begins(`^https?://`), Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"source": {MaxLength: &length}}}},
 	}
 	relative := `^` + partForm + `(/` + partForm + `)*$`

@@ -79,10 +79,15 @@ const (
 	maxInputBytes  = 4 << 20
 )
 
-// Serve answers the operator on a Unix socket that only the node's own user,
-// and root, may use, until ctx ends. They also need the key beside it, which is
-// made anew.
+// Serve answers the operator on a control socket, until ctx ends.
 func (h *Host) Serve(ctx context.Context, socket string) error {
+	return ServeControl(ctx, socket, h.Handler())
+}
+
+// ServeControl answers on a Unix socket that only the node's own user, and root, may use,
+// until ctx ends. They also need the key beside it, which is made anew. The caller has
+// made sure that no other node serves there.
+func ServeControl(ctx context.Context, socket string, handler http.Handler) error {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o700); err != nil {
 		return fmt.Errorf("make control socket: %w", err)
 	}
@@ -90,8 +95,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 		return err
 	}
 
-	// A socket that a killed node left cannot be bound again. The database's
-	// lock has made sure that no other node is alive.
+	// A socket that a killed node left cannot be bound again.
 	if err := os.Remove(socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("make control socket: %w", err)
 	}
@@ -110,7 +114,7 @@ func (h *Host) Serve(ctx context.Context, socket string) error {
 	}
 
 	server := &http.Server{
-		Handler: Keyed(key, h.Handler()), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
+		Handler: Keyed(key, handler), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var wg sync.WaitGroup

@@ -76,6 +76,7 @@ type entry struct {
 	id        string
 	installed *Installed // nil: built in
 	builtIn   supervisor.Spec
+	broken    error // of an agent whose manifest says not who it is; its folder is its id
 
 	mu      sync.Mutex // one start or stop at a time
 	why     string     // why it was not started; "" if nothing is wrong
@@ -90,8 +91,9 @@ func (e *entry) last() (why string, stopped bool) {
 }
 
 // New reads the manifests of the installed agents, which runs nothing of
-// theirs. A manifest that cannot be read, or an id that comes twice, is an error.
-func New(cfg Config) (*Host, error) {
+// theirs. An agent whose manifest cannot be read, or has the id of another, is not
+// started, and List says why.
+func New(cfg Config) *Host {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
@@ -106,16 +108,17 @@ func New(cfg Config) (*Host, error) {
 	for i := range cfg.Installed {
 		in := &cfg.Installed[i]
 		m, err := manifest.Read(filepath.Join(in.Dir, manifest.FileName))
-		if err != nil {
-			return nil, fmt.Errorf("agent in %s: %w", in.Dir, err)
+		if err == nil && h.entries[m.ID] != nil {
+			err = fmt.Errorf("another agent is called %s", m.ID)
 		}
-		if h.entries[m.ID] != nil {
-			return nil, fmt.Errorf("agent in %s: another agent is called %s", in.Dir, m.ID)
+		if err != nil {
+			h.entries[in.Dir] = &entry{id: in.Dir, installed: in, broken: err}
+			continue
 		}
 		h.entries[m.ID] = &entry{id: m.ID, installed: in}
 	}
 
-	return h, nil
+	return h
 }
 
 // Slots are the tools that the configuration declares, as AGENT/TOOL, sorted.
@@ -127,6 +130,9 @@ func (h *Host) Slots() []string {
 		tools := e.builtIn.Tools
 		if e.installed != nil {
 			tools = e.installed.Tools
+		}
+		if e.broken != nil {
+			tools = nil
 		}
 		for _, tool := range tools {
 			all = append(all, id+"/"+tool)

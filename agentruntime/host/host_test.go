@@ -124,14 +124,11 @@ func worldOf(t *testing.T, which string, tools ...string) *world {
 		}
 		logs.Close()
 	})
-	w.Host, err = New(Config{
+	w.Host = New(Config{
 		Supervisor: sup, Approvals: w.approvals,
 		Installed: []Installed{{Dir: w.dir, Tools: tools, Env: []string{asAgent + "=" + which}}},
 		Directive: func(context.Context, string, string) (string, error) { return "directive-1", nil },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return w
 }
 
@@ -328,18 +325,32 @@ func TestLogsAreKeptWithoutSecrets(t *testing.T) {
 	}
 }
 
-func TestTwoAgentsOfOneName(t *testing.T) {
+// TestAgentWithoutName: an agent that has the id of another, or no readable manifest,
+// costs only itself.
+func TestAgentWithoutName(t *testing.T) {
 	base := t.TempDir()
-	var all []Installed
+	all := []Installed{{Dir: base, Tools: []string{"say"}}}
 	for _, name := range []string{"a", "b"} {
 		install(t, filepath.Join(base, name), "")
-		all = append(all, Installed{Dir: filepath.Join(base, name)})
+		all = append(all, Installed{Dir: filepath.Join(base, name), Tools: []string{"say"}})
 	}
-	if _, err := New(Config{Installed: all}); err == nil || !strings.Contains(err.Error(), "another agent") {
-		t.Errorf("got %v", err)
+	w := newWorld(t)
+	h := New(Config{Supervisor: w.Host.cfg.Supervisor, Approvals: w.approvals, Installed: all})
+
+	list := h.List()
+	if len(list) != 3 || list[0].Dir != base || list[1].Dir != filepath.Join(base, "b") || list[2].ID != id {
+		t.Fatalf("listed %+v", list)
 	}
-	if _, err := New(Config{Installed: []Installed{{Dir: base}}}); err == nil {
-		t.Error("a folder without manifest passed")
+	for i, why := range []string{"manifest", "another agent is called " + id} {
+		if st := list[i]; st.ID != "" || st.Approved || !strings.Contains(st.Reason, why) {
+			t.Errorf("%+v, want %q", st, why)
+		}
+		if err := h.Start(t.Context(), list[i].Dir); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("start: %v, want %q", err, why)
+		}
+	}
+	if slots := h.Slots(); len(slots) != 1 || slots[0] != id+"/say" {
+		t.Errorf("slots %v", slots)
 	}
 }
 

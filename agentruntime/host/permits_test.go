@@ -111,10 +111,7 @@ func TestAnotherAgentsLinkOpensNothing(t *testing.T) {
 
 			cfg := w.cfg
 			cfg.Installed = append(slices.Clone(cfg.Installed), Installed{Dir: other, Manual: true})
-			h, err := New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := New(cfg)
 			err = h.Start(t.Context(), id)
 			if err == nil && strings.HasPrefix(h.List()[0].Confined, "not confined") {
 				testclass.Unavailable(t, h.List()[0].Confined)
@@ -163,11 +160,8 @@ func TestNodesDataIsOutOfReach(t *testing.T) {
 			cfg.Private = c.private
 			cfg.Installed = slices.Clone(cfg.Installed)
 			cfg.Installed[0].UID = c.uid
-			h, err := New(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = h.spec(h.entries[id])
+			h := New(cfg)
+			_, err := h.spec(h.entries[id])
 			if starts := err == nil; starts != c.starts || !starts && !strings.Contains(err.Error(), "the node's data is in ") {
 				t.Errorf("%v", err)
 			}

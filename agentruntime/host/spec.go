@@ -43,6 +43,9 @@ func (h *Host) spec(e *entry) (supervisor.Spec, error) {
 }
 
 func (h *Host) approved(e *entry) (*manifest.Manifest, manifest.Approval, error) {
+	if e.broken != nil {
+		return nil, manifest.Approval{}, e.broken
+	}
 	m, err := manifest.Read(filepath.Join(e.installed.Dir, manifest.FileName))
 	if err != nil {
 		return nil, manifest.Approval{}, err

@@ -47,6 +47,9 @@ func (h *Host) List() []Status {
 		if e.installed != nil {
 			m, _, err := h.approved(e)
 			st.Dir, st.Approved = e.installed.Dir, err == nil
+			if e.broken != nil {
+				st.ID = ""
+			}
 			if m != nil {
 				st.Version = m.Version
 			}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -40,6 +41,7 @@ const (
 type job struct {
 	plan    plan
 	source  []byte  // tar.gz
+	tree    string  // or a file with it
 	origin  origin  // the server that the proxy connects to
 	network Network // or the network of a job with network policy "full"
 	limits  cgroup.Limits
@@ -224,7 +226,16 @@ func (p *process) send(j *job) error {
 		return nil
 	}
 
-	return w.writeStream(frameSource, j.source)
+	var from io.Reader = bytes.NewReader(j.source)
+	if j.tree != "" {
+		f, err := os.Open(j.tree)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		from = f
+	}
+	return w.writeStream(frameSource, from)
 }
 
 // kill ends every process of the sandbox and waits for them. The kernel reports the

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -144,13 +145,20 @@ func (s *frameStream) Read(p []byte) (int, error) {
 }
 
 // writeStream writes a stream for a frameStream.
-func (f *frameWriter) writeStream(kind byte, data []byte) error {
-	for len(data) > 0 {
-		n := min(len(data), chunkSize)
-		if err := f.write(kind, data[:n]); err != nil {
-			return err
+func (f *frameWriter) writeStream(kind byte, from io.Reader) error {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := io.ReadFull(from, buf)
+		if n > 0 {
+			if err := f.write(kind, buf[:n]); err != nil {
+				return err
+			}
 		}
-		data = data[n:]
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return f.write(kind, nil)
+		case err != nil:
+			return fmt.Errorf("read stream: %w", err)
+		}
 	}
-	return f.write(kind, nil)
 }

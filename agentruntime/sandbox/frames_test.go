@@ -33,7 +33,7 @@ func TestFrameStream(t *testing.T) {
 	var buf bytes.Buffer
 	w := &frameWriter{w: &buf}
 	want := strings.Repeat("0123456789", 10_000)
-	if err := errors.Join(w.writeStream(frameSource, []byte(want)), w.write(framePlan, nil)); err != nil {
+	if err := errors.Join(w.writeStream(frameSource, strings.NewReader(want)), w.write(framePlan, nil)); err != nil {
 		t.Fatal(err)
 	}
 	got, err := io.ReadAll(&frameStream{r: &buf, kind: frameSource})

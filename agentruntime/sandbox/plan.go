@@ -31,6 +31,9 @@ type plan struct {
 	Certificates bool `json:"certificates,omitempty"`
 	// Source says that a tar.gz with the workspace follows the plan.
 	Source bool `json:"source"`
+	// Entries bounds the files of the workspace; 0 stands for the bound of an archive
+	// in a request.
+	Entries int64 `json:"entries,omitempty"`
 	// Summary asks for an artifact that lists the changes of the commands to the
 	// workspace.
 	Summary bool `json:"summary,omitempty"`

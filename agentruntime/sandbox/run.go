@@ -139,6 +139,12 @@ func compile(req *schemas.SandboxRunRequest, network Network) (*job, error) {
 		timeout: time.Duration(res.TimeoutSecs) * time.Second,
 	}
 
+	if t := req.Repo.Tree; t != nil {
+		j.plan.Entries = t.Entries
+		j.plan.Inodes += 2 * t.Entries
+		j.limits.MemoryBytes += t.Entries * inodeBytes
+	}
+
 	switch policy := req.Sandbox.NetworkPolicy; policy {
 	case "none", "localhost", "full":
 	default:

@@ -44,6 +44,7 @@ const (
 	defaultDiskMB    = 256
 	defaultPids      = 256
 	inodesPerMB      = 64
+	inodeBytes       = 2 << 10 // of memory that a file takes besides its content
 	minInodes        = 16384
 	supervisorMemory = 24 << 20 // for process 1 of the sandbox
 )
@@ -88,6 +89,9 @@ type Options struct {
 	// the hex SHA-256 of its bytes. If it is empty, artifacts are hashed but not
 	// stored.
 	ArtifactDir string
+	// Tree is the file with the packed tree of the request, a tar.gz; empty if the request
+	// names none.
+	Tree string
 	// ImageDir is the store of registered images (package images), the root file
 	// systems of jobs with provider "docker". If it is empty, there are none.
 	ImageDir string

@@ -23,10 +23,11 @@ import (
 // bundlePrefix starts a repository source that is a git bundle.
 const bundlePrefix = "data:application/x-git-bundle;base64,"
 
-// source is the origin of a job's files: at most one of archive, bundle and url is
-// set.
+// source is the origin of a job's files: at most one of archive, tree, bundle and url
+// is set.
 type source struct {
 	archive []byte // tar.gz
+	tree    string // a file with the same
 	bundle  []byte
 	url     string
 	origin  origin // of url
@@ -40,6 +41,12 @@ func parseSource(repo *schemas.SandboxRepo, opts Options) (*source, error) {
 	s := &source{}
 	var err error
 	switch {
+	case repo.Tree != nil:
+		if opts.Tree == "" {
+			return nil, &RequestError{"repo.tree", "the files are not here"}
+		}
+		s.tree = opts.Tree
+		return s, nil
 	case strings.HasPrefix(repo.Source, bundlePrefix):
 		s.bundle, err = decodeBundle(repo.Source)
 	case strings.HasPrefix(repo.Source, "https://"), strings.HasPrefix(repo.Source, "http://"):
@@ -77,6 +84,11 @@ func decodeBundle(text string) ([]byte, error) {
 // load makes the source the archive with which the job starts. The time for
 // fetching counts as time of the job.
 func (j *job) load(ctx context.Context, s *source, opts Options) error {
+	if s.tree != "" {
+		j.tree, j.plan.Source = s.tree, true
+		return nil
+	}
+
 	archive := s.archive
 	if s.commit != "" {
 		ctx, cancel := context.WithTimeout(ctx, j.timeout)

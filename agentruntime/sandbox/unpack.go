@@ -22,7 +22,11 @@ func unpackSource(in io.Reader, p *plan) error {
 			return err
 		}
 		defer root.Close()
-		return untar(root, stream, maxSourceEntries, p.DiskBytes)
+		entries := maxSourceEntries
+		if p.Entries > 0 {
+			entries = int(p.Entries)
+		}
+		return untar(root, stream, entries, p.DiskBytes)
 	})
 	if err != nil {
 		return err

@@ -174,10 +174,10 @@ func (p Purchase) CanceledText() string {
 }
 
 // Unserved reports whether a purchase failed by its provider's doing before anything
-// was paid, so that another may be asked.
+// was paid, so that another may be asked. Of one that was canceled nobody else is.
 func (p Purchase) Unserved() bool {
 	paid := func(pay *payments.Payment) bool { return pay != nil && pay.State == payments.PaymentSucceeded }
-	if p.State != StateFailed || paid(p.Payment) || p.Engagement != nil && paid(p.Engagement.Payment) {
+	if p.State != StateFailed || p.Cancel != nil || paid(p.Payment) || p.Engagement != nil && paid(p.Engagement.Payment) {
 		return false
 	}
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -35,6 +36,9 @@ type Terms struct {
 	Expiry time.Time
 	// RunLimit is how long the job may run by the request's own words.
 	RunLimit time.Duration
+	// TreeKey is what the request tells the provider alone of its tree, encrypted; "" if it
+	// names none.
+	TreeKey string
 
 	schema   *schemas.Schema
 	document *schemas.Request
@@ -65,6 +69,18 @@ func TermsOf(p Purchase) *Terms {
 	return t
 }
 
+// Tree is what the request says of its tree, nil if it names none.
+func (t *Terms) Tree() *tree.Manifest {
+	if t.document == nil {
+		return nil
+	}
+	run, ok := t.document.Value.(*schemas.SandboxRunRequest)
+	if !ok {
+		return nil
+	}
+	return run.Repo.Tree
+}
+
 // requestTags are the request's tags, the encrypted ones in the clear after the others.
 func (p Purchase) requestTags() (nostr.Tags, error) {
 	var ev nostr.Event
@@ -93,6 +109,9 @@ func (t *Terms) readTags(tags nostr.Tags, maxMsats int64) {
 		t.BidMsats = min(t.Bid, maxMsats)
 	}
 
+	if tag := tags.Find(tree.GrantTag); tag != nil {
+		t.TreeKey = tag[1]
+	}
 	if tag := tags.Find("expiration"); tag != nil {
 		if unix, err := strconv.ParseInt(tag[1], 10, 64); err == nil {
 			t.Expiry = time.Unix(unix, 0)

@@ -203,7 +203,7 @@ func printOne(w io.Writer, g graded, asJSON bool) error {
 
 // finish prints the chains and the totals, and returns the exit code.
 func (t *tally) finish(o options, stdout, stderr io.Writer) int {
-	chains := t.chains.Reports()
+	chains := t.chains.Reports(o.pins.Keys, o.pins.Also...)
 	faults, gaps := 0, 0
 	for _, c := range chains {
 		faults, gaps = faults+len(c.Faults), gaps+len(c.Missing)
@@ -266,6 +266,9 @@ const maxPrinted = 10
 
 func printChain(b *strings.Builder, c receipts.ChainReport) {
 	fmt.Fprintf(b, "\nchain of %s: %s up to number %d\n", c.ProviderID, count(c.Receipts, "receipt"), c.Last)
+	for _, key := range c.Before {
+		fmt.Fprintf(b, "  before it     %s, the same provider's earlier key\n", key)
+	}
 	if len(c.Missing) == 0 && len(c.Faults) == 0 {
 		b.WriteString("  complete; that there is no second chain is not shown\n")
 	}

@@ -35,6 +35,10 @@ flags:
                     cashu:HOST (a mint's notes), chain:NAME (on the chain)
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
+  --also KEY        take this key (npub or hex), and those that key changes join it
+                    with, for one holder's; may be repeated, needs --keys
+  --keys FILE       the key changes that are known, as written by
+                    lightwork keys changes: a key is not believed after its end
   --all             verify every bundle in a folder, on all processors
   --dispute         BUNDLE is a folder that lightwork buyer dispute wrote
   --explain         show every step
@@ -165,7 +169,7 @@ func readDispute(name string) (*receipts.Dispute, error) {
 
 func parseArgs(args []string) (options, error) {
 	var o options
-	var network, require string
+	var network, require, keys string
 	flags := flag.NewFlagSet("lightwork-verify", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.pins.Provider, "provider", "", "")
@@ -173,6 +177,11 @@ func parseArgs(args []string) (options, error) {
 	flags.StringVar(&o.pins.Payee, "payee", "", "")
 	flags.StringVar(&network, "network", "", "")
 	flags.StringVar(&require, "require", "", "")
+	flags.StringVar(&keys, "keys", "", "")
+	flags.Func("also", "", func(key string) error {
+		o.pins.Also = append(o.pins.Also, key)
+		return nil
+	})
 	flags.BoolVar(&o.json, "json", false, "")
 	flags.BoolVar(&o.explain, "explain", false, "")
 	flags.BoolVar(&o.dispute, "dispute", false, "")
@@ -194,7 +203,10 @@ func parseArgs(args []string) (options, error) {
 	if require != "" {
 		o.pins.Required = strings.Split(require, ",")
 	}
-	return o, checkPins(o.pins)
+	if err := checkPins(o.pins); err != nil {
+		return o, err
+	}
+	return o, o.readKeys(keys)
 }
 
 // parseMixed parses flags before and after the other arguments, which it returns.
@@ -215,6 +227,36 @@ func parseMixed(flags *flag.FlagSet, args []string) (others []string, err error)
 	}
 }
 
+// maxKeysFile bounds the file of --keys.
+const maxKeysFile = 4 << 20
+
+// readKeys reads the key changes that are known.
+func (o *options) readKeys(name string) error {
+	if name == "" {
+		if len(o.pins.Also) > 0 {
+			return errors.New("--also: name the file with the key changes by --keys; lightwork keys changes writes one")
+		}
+		return nil
+	}
+
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("--keys: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeysFile+1))
+	if err == nil && len(text) > maxKeysFile {
+		err = fmt.Errorf("%s has more than %d bytes", name, maxKeysFile)
+	}
+	if err == nil {
+		o.pins.Keys, err = receipts.ReadKeyHistory(text)
+	}
+	if err != nil {
+		return fmt.Errorf("--keys: %w", err)
+	}
+	return nil
+}
+
 // checkPins refuses pins that cannot match any bundle: they are a mistake on the
 // command line and say nothing about the bundle.
 func checkPins(p receipts.Pins) error {
@@ -224,6 +266,12 @@ func checkPins(p receipts.Pins) error {
 		}
 		if _, err := receipts.ParseKey(key); err != nil {
 			return fmt.Errorf("%s: want an npub or 64 hex digits: %w", name, err)
+		}
+	}
+
+	for _, key := range p.Also {
+		if _, err := receipts.ParseKey(key); err != nil {
+			return fmt.Errorf("--also: want an npub or 64 hex digits: %w", err)
 		}
 	}
 

@@ -20,7 +20,8 @@ func TestMain(m *testing.M) {
 }
 
 // Each script runs the program on bundles made from the published vectors:
-// unpack NAME [DIR] writes one as a folder, pack NAME FILE as an archive.
+// unpack NAME [DIR] writes one as a folder, and its key changes as
+// DIR.keys; pack NAME FILE as an archive.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -29,6 +30,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PROVIDER", pins.Provider)
 			env.Setenv("BUYER", pins.Buyer)
 			env.Setenv("PAYEE", pins.Payee)
+			env.Setenv("OLD", loadVector("keys_rotated").Pins.Provider)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -37,6 +39,9 @@ func TestScripts(t *testing.T) {
 					file := ts.MkAbs(filepath.Join(args[1], name))
 					ts.Check(os.MkdirAll(filepath.Dir(file), 0o755))
 					ts.Check(os.WriteFile(file, data, 0o644))
+				}
+				if keys := loadVector(args[0]).Pins.Keys; keys != "" {
+					ts.Check(os.WriteFile(ts.MkAbs(args[1]+".keys"), []byte(keys), 0o644))
 				}
 			},
 			"pack": func(ts *testscript.TestScript, _ bool, args []string) {
@@ -59,6 +64,7 @@ type vector struct {
 		Provider string `json:"provider"`
 		Buyer    string `json:"buyer"`
 		Payee    string `json:"payee"`
+		Keys     string `json:"keys"`
 	} `json:"pins"`
 }
 

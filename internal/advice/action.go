@@ -15,6 +15,7 @@ const (
 	CheckConfig     = "{check-config}"
 	ConnectKey      = "{connect-key}" // of a role, with a remote signer
 	ImportKey       = "{import-key}"
+	Drain           = "{drain}" // the provider, of what is open
 	ListAgents      = "{list-agents}"
 	ListJobs        = "{list-jobs}"
 	ListPolicies    = "{list-policies}"
@@ -29,6 +30,10 @@ const (
 	RestartAgent    = "{restart-agent}" // of an id
 	RestoreWords    = "{restore-words}" // of a wallet of notes
 	Resume          = "{resume}"        // the taking of jobs
+	ResumeJob       = "{resume-job}"    // the taking of jobs of a type
+	ResumePurchases = "{resume-purchases}"
+	RotateKey       = "{rotate-key}" // of a role
+	ResumeSpending  = "{resume-spending}"
 	RunProvider     = "{run-provider}"
 	RunRelay        = "{run-relay}"
 	ServePlayMoney  = "{serve-play-money}"

@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/nip05"
 	"github.com/lightwork-market/lightwork/internal/observe"
 	"github.com/lightwork-market/lightwork/internal/yamlfile"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider"
 )
@@ -101,8 +102,10 @@ func (c *Config) Check() []*Problem {
 		add(a.check(fmt.Sprintf("$.agents[%d]", i)))
 	}
 
+	add(c.Alerts.check())
 	add(checkLoopback("$.observe.listen", c.Observe.Listen))
 	add(c.checkLimits()...)
+	add(c.Retention.check()...)
 	add(c.Relay.check(), c.Sandbox.check(), c.checkJudge(), c.checkAccess(), c.checkOnchain(), c.checkApprovals())
 	add(c.Model.check(), checkModes("$.buyer.modes", c.Buyer.Modes))
 	return all
@@ -168,10 +171,13 @@ func (c *Config) checkLimits() []*Problem {
 	}
 
 	l := c.Provider.Limits
+	if l.TreeMB < 0 || l.TreeBytes() > tree.MaxBytes {
+		all = append(all, Mistake("$.provider.limits.tree_mb", fmt.Sprintf("must be from 1 to %d", tree.MaxBytes>>20)))
+	}
 	for name, value := range map[string]int64{
 		"provider.limits.concurrent": int64(l.Concurrent), "provider.limits.queue": int64(l.Queue), "provider.limits.queue_per_buyer": int64(l.QueuePerBuyer),
 		"provider.limits.unpaid": int64(l.Unpaid), "provider.limits.unpaid_per_buyer": int64(l.UnpaidPerBuyer), "provider.limits.held_per_buyer": int64(l.HeldPerBuyer),
-		"provider.limits.quote_ttl": int64(l.QuoteTTL), "provider.limits.context_tokens": int64(l.ContextTokens),
+		"provider.limits.quote_ttl": int64(l.QuoteTTL), "provider.limits.context_tokens": int64(l.ContextTokens), "provider.limits.tree_mb": int64(l.TreeMB),
 	} {
 		if value == 0 && yamlfile.Has(c.src, "$."+name) {
 			all = append(all, Mistake("$."+name, "must be more than 0; leave it out for the default"))

@@ -3,17 +3,20 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/spending"
 	"github.com/lightwork-market/lightwork/internal/yamlfile"
 )
 
@@ -37,11 +40,14 @@ type Config struct {
 	Blobs    []string `yaml:"blobs"`
 	Relay    Relay    `yaml:"relay"`
 	Observe  Observe  `yaml:"observe"`
+	Alerts   Alerts   `yaml:"alerts"`
 	Provider Provider `yaml:"provider"`
-	Buyer    Buyer    `yaml:"buyer"`
-	Sandbox  Sandbox  `yaml:"sandbox"`
-	Agents   []Agent  `yaml:"agents"`
-	Model    Model    `yaml:"model"`
+	// Retention is how long the provider keeps what it has of a job.
+	Retention JobRetention `yaml:"retention"`
+	Buyer     Buyer        `yaml:"buyer"`
+	Sandbox   Sandbox      `yaml:"sandbox"`
+	Agents    []Agent      `yaml:"agents"`
+	Model     Model        `yaml:"model"`
 	// Organism is a file of agents that think, tools and profiles.
 	Organism string `yaml:"organism"`
 
@@ -168,6 +174,15 @@ func (c *Config) DataDir(role string) string {
 	return filepath.Join(c.Path(dir), role)
 }
 
+// Spending is the owner's word whether money may leave a wallet of this node.
+func (c *Config) Spending() spending.Switch { return spending.In(c.DataDir("")) }
+
+// SpendingStopped is nil while money may leave, else a [payments.ErrSpendingStopped] with
+// the next step.
+func (c *Config) SpendingStopped() error {
+	return advice.Hint(c.Spending().Check(), advice.ResumeSpending+" lets money go again")
+}
+
 // BlobServers are the configured ones, or the relays themselves.
 func (c *Config) BlobServers() []string {
 	if len(c.Blobs) > 0 {
@@ -195,6 +210,18 @@ func (c *Config) LocalBlobs() bool {
 		}
 	}
 	return false
+}
+
+// RunsRelay reports that the node's relays name its own, by the address that it listens
+// on or by its public one: the node that uses it is to run it.
+func (c *Config) RunsRelay() bool {
+	own := []string{"ws://" + cmp.Or(c.Relay.Listen, DefaultRelayListen)}
+	if public := c.Relay.PublicURL; public != "" { // http(s), as the relay's document says it
+		own = append(own, "ws"+strings.TrimPrefix(public, "http"))
+	}
+	return slices.ContainsFunc(c.Relays, func(url string) bool {
+		return slices.Contains(own, strings.TrimSuffix(url, "/"))
+	})
 }
 
 // Observe is where the node can be looked at from this machine.

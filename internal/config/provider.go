@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -118,7 +119,14 @@ type Limits struct {
 	QuoteTTL       time.Duration `yaml:"quote_ttl"`
 	FreePoW        int           `yaml:"free_pow_bits"`
 	ContextTokens  int           `yaml:"context_tokens"`
+	TreeMB         int           `yaml:"tree_mb"` // of the files of a job that are too large for a request
 }
+
+// TreeBytes is the most that the files of a job may have, packed.
+func (l Limits) TreeBytes() int64 { return int64(cmp.Or(l.TreeMB, defaultTreeMB)) << 20 }
+
+// defaultTreeMB is TreeMB when the configuration says nothing.
+const defaultTreeMB = 256
 
 // Provider gives the limits to a provider.
 func (l Limits) Provider() provider.Limits {

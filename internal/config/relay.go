@@ -37,7 +37,8 @@ type Relay struct {
 	Proxies []string `yaml:"proxies"`
 	// Owners are the operator's own keys (npub or hex) beside those of identity.
 	Owners []string `yaml:"owners"`
-	// Uploaders may upload blobs beside the owners; none stands for everybody.
+	// Uploaders may upload blobs beside the owners and what these open rooms for;
+	// [server.Anyone] stands for everybody.
 	Uploaders []string `yaml:"uploaders"`
 	// Sizes of blobs in MiB, 0 for the relay's defaults.
 	BlobMaxMB   int `yaml:"blob_max_mb"`
@@ -87,14 +88,13 @@ func (r *Relay) check() *Problem {
 	}
 
 	for i, key := range slices.Concat(r.Owners, r.Uploaders) {
-		if _, err := PublicKeyHex(key); err == nil {
+		if _, err := PublicKeyHex(key); err == nil || i >= len(r.Owners) && key == server.Anyone {
 			continue
 		}
-		path := fmt.Sprintf("$.relay.owners[%d]", i)
 		if n := len(r.Owners); i >= n {
-			path = fmt.Sprintf("$.relay.uploaders[%d]", i-n)
+			return Mistake(fmt.Sprintf("$.relay.uploaders[%d]", i-n), `must be an npub or 64 hex digits; "*" is everybody`)
 		}
-		return Mistake(path, "must be an npub or 64 hex digits")
+		return Mistake(fmt.Sprintf("$.relay.owners[%d]", i), "must be an npub or 64 hex digits")
 	}
 
 	if bad := r.checkBlobs(); bad != nil {

@@ -51,7 +51,7 @@ version: 1
 
 node:
   name: {{printf "%q" .Name}}
-  # Databases, one folder a role; each is used by one process at a time.
+  # Databases, one folder a role. One provider works with it at a time, and many commands of a buyer.
   data_dir: data
 
 # Secrets stay in files that only you can read (mode 0600).
@@ -81,7 +81,7 @@ relay:
   # connections_per_address: 64     # this machine's own addresses have no bound unless it is set
   # proxies: [127.0.0.1]            # reverse proxies that say in X-Forwarded-For whom a client comes from
   # owners: [npub1...]              # your own keys, beside those of identity: strangers leave room to them
-  # uploaders: [npub1...]           # who may upload blobs, beside owners; left out: everybody
+  # uploaders: [npub1...]           # who may upload any blob, beside owners; "*": everybody
   # blob_max_mb: 32                 # one blob
   # blob_key_mb: 128                # all blobs of a stranger's key
   # blob_total_mb: 8192             # all blobs
@@ -99,6 +99,13 @@ relay:
 # observe:
 #   listen: 127.0.0.1:9464
 #   wallet_balance: true      # shown with the metrics
+
+# How you are told of what needs attention while the provider runs: debts, a wallet that cannot pay or make
+# invoices, a full disk, a relay that is gone, a budget nearly spent, a second node with your key.
+# alerts:
+#   command: [/usr/local/bin/alert, --urgent] # gets JSON on its standard input; no shell
+#   webhook: https://alerts.example.com/lightwork # posted as JSON
+#   owner: npub1... # an encrypted message to this key (NIP-17), over the relays above
 
 provider:
   # What the announcement says of you.
@@ -152,6 +159,7 @@ provider:
     held_per_buyer: 8   # payments held at once
     quote_ttl: 10m
     # free_pow_bits: 20 # proof of work (NIP-13) for a job in mode free
+    # tree_mb: 256           # the most files that come with one job, packed, in MiB
     # context_tokens: 262144 # the longest request, a token for every 4 bytes
   # Who may buy: npubs. Left out: everybody. What is denied is denied in any case.
   # access:
@@ -164,6 +172,18 @@ provider:
     max_fee_msats: 2000000 # what the miners take of a refund that we owe for a failure of our own, at most; above it, it comes off the refund{{else}}
     max_fee_msats: 5000 # routing fees of a refund, at most{{end}}
     # credit_only: true # nothing is sent from the wallet
+
+# How long the provider keeps what it has of a job after the job's end: 36h, 30d or forever. The
+# announcement says it and every quote promises it: later changes are for later quotes. Receipts,
+# quotes, requests, result events and policies stay for ever; what is bought stays too.
+# retention:
+#   dispute_window: 7d # nothing goes sooner
+#   results: 90d
+#   artifacts: 7d
+#   trajectories: 90d
+#   journals: 30d
+#   blobs: 7d          # on the blob servers
+#   events: 30d        # feedback to buyers
 
 buyer:
   wallet:{{template "wallet" .Buyer}}

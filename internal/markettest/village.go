@@ -49,7 +49,7 @@ func NewVillage(ctx context.Context, sellers int) *Village {
 	v := &Village{dir: must(os.MkdirTemp("", "lightwork-example-"))}
 	var stop context.CancelFunc
 	v.ctx, stop = context.WithCancel(ctx)
-	rel := must(server.New(v.ctx, server.Config{Dir: filepath.Join(v.dir, "relay")}))
+	rel := must(server.New(v.ctx, server.Config{Dir: filepath.Join(v.dir, "relay"), Uploaders: []string{server.Anyone}}))
 	v.ledger = must(playnet.Open(v.ctx, filepath.Join(v.dir, "ledger.db"), playnet.Config{}))
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))
 	v.host = ln.Addr().String()

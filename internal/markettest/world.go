@@ -107,7 +107,7 @@ func NewFor(t *testing.T, patience time.Duration) *World {
 func Services(t *testing.T, ctx context.Context) (relayHost string, money *playnet.Ledger, ledgerURL string) {
 	t.Helper()
 	dir := t.TempDir()
-	rel, err := server.New(ctx, server.Config{Dir: filepath.Join(dir, "relay")})
+	rel, err := server.New(ctx, server.Config{Dir: filepath.Join(dir, "relay"), Uploaders: []string{server.Anyone}})
 	Check(t, err)
 	ledger, err := playnet.Open(ctx, filepath.Join(dir, "ledger.db"), playnet.Config{FeeMsats: FeeMsats})
 	Check(t, err)

@@ -9,17 +9,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // Admission is whether the provider takes new jobs. Its file holds a word while it
 // takes none, so that the word counts for a provider that runs and for one that is
 // started later.
-type Admission struct{ file string }
+//
+// Beside it a folder has a file for each job type of which no new jobs are taken.
+type Admission struct{ file, drained string }
 
 // Admission says whether the provider of this node takes jobs.
 func (c *Node) Admission() Admission {
-	return Admission{filepath.Join(c.DataDir("provider"), "admission")}
+	dir := c.DataDir("provider")
+	return Admission{filepath.Join(dir, "admission"), filepath.Join(dir, "drained")}
 }
 
 // Word is the operator's word; what cannot be read takes no jobs.
@@ -47,6 +52,45 @@ func (a Admission) PausedWhy() string {
 		return ""
 	}
 	return why
+}
+
+// DrainJob takes no new jobs of a type until ResumeJob; open ones go on.
+func (a Admission) DrainJob(schemaID string) error {
+	file, err := a.jobFile(schemaID)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(a.drained, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(file, nil, 0o600)
+}
+
+// ResumeJob takes jobs of a type again.
+func (a Admission) ResumeJob(schemaID string) error {
+	file, err := a.jobFile(schemaID)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// IsDrained reports that no new jobs of a type are taken; of one whose file cannot be
+// looked for none are.
+func (a Admission) IsDrained(schemaID string) bool {
+	_, err := os.Lstat(filepath.Join(a.drained, schemaID))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func (a Admission) jobFile(schemaID string) (string, error) {
+	s, ok := schemas.Lookup(schemaID)
+	if !ok {
+		return "", advice.Usage(advice.ListSchemas+" shows them", "%q is no job type", schemaID)
+	}
+	return filepath.Join(a.drained, string(s.ID)), nil
 }
 
 func (a Admission) read() (provider.Admission, time.Time) {

@@ -15,6 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
+	"github.com/lightwork-market/lightwork/internal/store/journal"
 )
 
 // Agents are the agents of a node: those of its configuration, and as they run.
@@ -227,7 +228,11 @@ func (a Agents) Profiles() ([]organism.View, error) {
 		return nil, err
 	}
 
-	paid := organism.View{Profile: jobsProfile, Journal: "retain_forever"}
+	keep, err := journal.RetentionOf(a.c.jobsJournal())
+	if err != nil {
+		return nil, err
+	}
+	paid := organism.View{Profile: jobsProfile, Journal: string(keep)}
 	for _, tag := range slices.Sorted(maps.Keys(routes)) {
 		paid.Routes = append(paid.Routes, organism.ViewRoute{
 			Tag: tag, Handler: strings.ReplaceAll(tag, ".", "-"), Work: routes[tag].agent + "/" + routes[tag].tool,

@@ -9,14 +9,17 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/agentruntime/message"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/node/retention"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/names"
+	"github.com/lightwork-market/lightwork/internal/store/pruning"
 )
 
 // Databases are those of a node's two roles. Looking into one needs no stop of the
@@ -64,13 +67,18 @@ func FaultOf(err error) Fault {
 const MinName = names.MinPrefix
 
 // openToRead opens a role's database, also beside a running node; nil if there is
-// none yet.
+// none yet, or one that another process has only begun to make.
 func (d Databases) openToRead(ctx context.Context, role string) (*store.Store, error) {
 	dir := d.c.DataDir(role)
-	if _, err := os.Stat(filepath.Join(dir, store.FileName)); errors.Is(err, fs.ErrNotExist) {
+	file, err := os.Stat(filepath.Join(dir, store.FileName))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && file.Size() == 0 {
 		return nil, nil
 	}
-	return store.Open(ctx, dir, store.Options{ReadOnly: true, Logger: d.c.log})
+	k, err := store.Open(ctx, dir, store.Options{ReadOnly: true, Logger: d.c.log})
+	if errors.Is(err, sqlite.ErrEmpty) {
+		return nil, nil
+	}
+	return k, err
 }
 
 // ReadPurchases opens the buyer's database for reading. Before the first purchase
@@ -83,7 +91,7 @@ func (d Databases) ReadPurchases(ctx context.Context, do func(*Purchases) error)
 	if k == nil {
 		return do(nil)
 	}
-	return cmp.Or(do(&Purchases{k.Purchases()}), k.Close())
+	return cmp.Or(do(purchasesIn(k, d.c)), k.Close())
 }
 
 // ReadSales opens the provider's database for reading. Before the first sale there may
@@ -186,6 +194,62 @@ func (d Databases) Messages(ctx context.Context, session string, limit int) ([]m
 	}
 	lines, err := messageLog(ctx, k, session, limit)
 	return lines, cmp.Or(err, k.Close())
+}
+
+// PruneReport is what pruning did.
+type PruneReport = retention.Report
+
+// PartPlan is what pruning would do to one part of jobs.
+type PartPlan = pruning.PartPlan
+
+// PrunePlan says what pruning would delete now, also beside a running provider; nothing
+// before the first sale.
+func (d Databases) PrunePlan(ctx context.Context) (plan []PartPlan, err error) {
+	k, err := d.openToRead(ctx, "provider")
+	if err != nil || k == nil {
+		return nil, err
+	}
+	plan, err = k.Pruning().Plan(ctx, d.c.Retention.Kept())
+	return plan, cmp.Or(err, k.Close())
+}
+
+// Prune deletes what the provider need not keep any longer: by the running provider, or
+// where none runs, here. Then blobs wait for it.
+func (d Databases) Prune(ctx context.Context) (done PruneReport, err error) {
+	err = d.act(ctx, pruneNow, struct{}{}, &done, func(k *store.Store) error {
+		done, err = retention.New(k.Pruning(), d.c.Retention.Kept(), nil, d.c.log).Run(ctx)
+		return err
+	})
+	return done, err
+}
+
+// Dispute notes that a sold job is disputed, or no longer, by the running provider or
+// here. Of a disputed job nothing is pruned.
+func (d Databases) Dispute(ctx context.Context, requestID string, open bool) error {
+	o := disputeOrder{RequestID: requestID, Open: open}
+	return d.act(ctx, setDispute, o, &o, func(k *store.Store) error { return k.Pruning().SetDispute(ctx, requestID, open) })
+}
+
+// act has the running provider follow an order, or where none runs, does here in its
+// database. Before the first sale there is nothing to do.
+func (d Databases) act(ctx context.Context, order string, req, into any, here func(*store.Store) error) error {
+	daemon, err := host.Dial(ctx, d.c.controlSocket())
+	if err == nil {
+		return daemon.Node(ctx, order, req, into)
+	}
+	if !errors.Is(err, host.ErrNoNode) {
+		return err
+	}
+
+	dir := d.c.DataDir("provider")
+	if _, err := os.Stat(filepath.Join(dir, store.FileName)); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	k, err := store.Open(ctx, dir, store.Options{Logger: d.c.log})
+	if err != nil {
+		return err
+	}
+	return cmp.Or(here(k), k.Close())
 }
 
 // Backup copies a role's database while it is in use into a new file, and checks the

@@ -3,10 +3,16 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/lightwork-market/lightwork/agentruntime/host"
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/node/retention"
+	"github.com/lightwork-market/lightwork/internal/store/pruning"
 	"github.com/lightwork-market/lightwork/provider"
+	"github.com/lightwork-market/lightwork/relay/exchange"
 )
 
 // debtOrder is the operator's word on one debt.
@@ -56,31 +62,64 @@ func (d Debts) order(ctx context.Context, what string, o debtOrder) (done DebtDo
 const (
 	retryRefund = "retry-refund"
 	writeOff    = "write-off"
+	pruneNow    = "prune"
+	setDispute  = "dispute"
 )
 
-// debtDesk takes the operator's words on debts to the running provider.
-type debtDesk struct {
-	seller *provider.Provider // set before the control socket is served
+// disputeOrder is the operator's word that a job is disputed, or no longer.
+type disputeOrder struct {
+	RequestID string `json:"request_id"`
+	Open      bool   `json:"open"`
 }
 
-func (d *debtDesk) calls() map[string]func(context.Context, json.RawMessage) (any, error) {
-	order := func(do func(context.Context, debtOrder) (DebtDone, error)) func(context.Context, json.RawMessage) (any, error) {
+// debtDesk takes the operator's words to the running node: on debts, on disputes, and
+// on what is to be pruned now.
+type debtDesk struct {
+	seller   atomic.Pointer[provider.Provider] // nil while none runs
+	market   atomic.Pointer[exchange.Market]   // likewise
+	prune    *retention.Stage                  // set before the control socket is served, as the next
+	disputes pruning.Store
+}
+
+// removeBlob has the blob servers delete a blob, while the provider runs.
+func (d *debtDesk) removeBlob(ctx context.Context, digest hashing.Digest) error {
+	m := d.market.Load()
+	if m == nil {
+		return errors.New("the provider does not run, which asks the blob servers")
+	}
+	return m.RemoveBlob(ctx, digest)
+}
+
+func (d *debtDesk) calls() nodeCalls {
+	order := func(do func(context.Context, *provider.Provider, debtOrder) (DebtDone, error)) func(context.Context, json.RawMessage) (any, error) {
 		return func(ctx context.Context, raw json.RawMessage) (any, error) {
 			var o debtOrder
 			if err := json.Unmarshal(raw, &o); err != nil {
 				return nil, fmt.Errorf("read the order: %w", err)
 			}
-			return do(ctx, o)
+			seller := d.seller.Load()
+			if seller == nil {
+				return nil, errors.New("this node sells nothing now")
+			}
+			return do(ctx, seller, o)
 		}
 	}
-	return map[string]func(context.Context, json.RawMessage) (any, error){
-		retryRefund: order(func(ctx context.Context, o debtOrder) (DebtDone, error) {
-			r, err := d.seller.RetryRefund(ctx, o.RequestID, o.To)
+	return nodeCalls{
+		retryRefund: order(func(ctx context.Context, seller *provider.Provider, o debtOrder) (DebtDone, error) {
+			r, err := seller.RetryRefund(ctx, o.RequestID, o.To)
 			return DebtDone{RequestID: o.RequestID, Msats: r.Msats, Attempt: r.Attempt, PaymentHash: r.PaymentHash.String()}, err
 		}),
-		writeOff: order(func(ctx context.Context, o debtOrder) (DebtDone, error) {
-			msats, err := d.seller.WriteOff(ctx, o.RequestID, o.Note)
+		writeOff: order(func(ctx context.Context, seller *provider.Provider, o debtOrder) (DebtDone, error) {
+			msats, err := seller.WriteOff(ctx, o.RequestID, o.Note)
 			return DebtDone{RequestID: o.RequestID, Msats: msats}, err
 		}),
+		pruneNow: func(ctx context.Context, _ json.RawMessage) (any, error) { return d.prune.Run(ctx) },
+		setDispute: func(ctx context.Context, raw json.RawMessage) (any, error) {
+			var o disputeOrder
+			if err := json.Unmarshal(raw, &o); err != nil {
+				return nil, fmt.Errorf("read the order: %w", err)
+			}
+			return o, d.disputes.SetDispute(ctx, o.RequestID, o.Open)
+		},
 	}
 }

@@ -2,9 +2,11 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,8 +19,11 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/store"
+	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/schemas"
 )
 
 // followPin gives the configuration the prices and limits of the pinned bundle;
@@ -124,4 +129,147 @@ func (p PolicyPin) Remove() error {
 		return err
 	}
 	return nil
+}
+
+// Priced is what a request costs at the provider of a node.
+type Priced struct {
+	SchemaID        string          `json:"schema_id"`
+	Modes           []receipts.Mode `json:"modes"`
+	Parts           []PricePart     `json:"parts"`
+	PriceMsats      int64           `json:"price_msats"`
+	EngagementMsats int64           `json:"engagement_msats"`
+	// NotTaken are the reasons for which no such request is taken now.
+	NotTaken []string `json:"not_taken,omitempty"`
+}
+
+// PricePart is what one line of the price table adds.
+type PricePart struct {
+	What  string `json:"what"`
+	Msats int64  `json:"msats"`
+}
+
+// MarketPrice is what another provider's price table asks for a request, without a fee for
+// the attempt.
+type MarketPrice struct {
+	Provider string `json:"provider"` // hex
+	Msats    int64  `json:"msats"`
+}
+
+// PriceOf prices a request by the configuration or, if one is pinned, by the policy
+// bundle; without a job type it is of the only one on offer.
+func (c *Node) PriceOf(ctx context.Context, schemaID string, doc []byte) (p Priced, err error) {
+	prices, err := c.prices(ctx)
+	if err != nil {
+		return p, err
+	}
+	if schemaID == "" && len(prices) == 1 {
+		schemaID = prices[0].SchemaID
+	}
+	req, err := requestOf(schemaID, doc)
+	if err != nil {
+		return p, err
+	}
+	i := slices.IndexFunc(prices, func(p receipts.PolicyPrice) bool { return p.SchemaID == string(req.SchemaID) })
+	if i < 0 {
+		return p, advice.Usage("add an entry under provider.offers", "%s is not on offer", req.SchemaID)
+	}
+
+	table := prices[i].Price
+	p = Priced{SchemaID: string(req.SchemaID), Modes: prices[i].Modes}
+	msats, ok := table.For(req)
+	if !ok {
+		return p, fmt.Errorf("the request is refused: it asks for more than %d tokens of output, or its price is more than there is", table.MaxOutputTokens)
+	}
+	p.PriceMsats, p.EngagementMsats, p.Parts = msats, table.Engagement(req, false), partsOf(table, req)
+
+	if a := c.Admission().Word(); a != provider.AdmissionOpen {
+		p.NotTaken = append(p.NotTaken, "the provider is "+string(a)+"; "+advice.Resume+" takes jobs again")
+	}
+	if c.Admission().IsDrained(p.SchemaID) {
+		p.NotTaken = append(p.NotTaken, p.SchemaID+" is drained; "+advice.With(advice.ResumeJob, p.SchemaID)+" takes jobs again")
+	}
+	return p, nil
+}
+
+// prices are those of the configuration or of the pinned policy bundle.
+func (c *Node) prices(ctx context.Context) (all []receipts.PolicyPrice, err error) {
+	pin, err := c.PolicyPin().Read()
+	if err != nil || pin == nil {
+		return offersOf(c.Config), err
+	}
+	err = c.Databases().ReadSales(ctx, func(sold *Sales) error {
+		if sold == nil {
+			return errors.New("the pinned policy bundle is not here")
+		}
+		doc, err := sold.Policy(ctx, *pin)
+		if err != nil {
+			return err
+		}
+		under, err := receipts.ParsePolicy(doc)
+		all = under.Prices
+		return err
+	})
+	return all, err
+}
+
+func requestOf(schemaID string, doc []byte) (*schemas.Request, error) {
+	s, ok := schemas.Lookup(schemaID)
+	if !ok {
+		return nil, advice.Usage(advice.ListSchemas+" shows them", "%q is no job type", schemaID)
+	}
+	req, err := s.ParseRequest(doc)
+	if err != nil {
+		return nil, advice.Usage(advice.With(advice.ShowInput, schemaID)+" prints its form", "the request: %w", err)
+	}
+	return req, nil
+}
+
+// partsOf is the price of a request, one line of the table after the other.
+func partsOf(table receipts.Price, req *schemas.Request) (parts []PricePart) {
+	minutes := max(1, int64((receipts.RunLimit(req)+time.Minute-1)/time.Minute))
+	for _, line := range []struct {
+		what string
+		only receipts.Price
+	}{
+		{"for the job", receipts.Price{BaseMsats: table.BaseMsats}},
+		{"for " + display.Count(minutes, "minute") + " at most", receipts.Price{PerMinuteMsats: table.PerMinuteMsats}},
+		{fmt.Sprintf("for %d tokens of input", receipts.InputTokens(req)), receipts.Price{InputMsats: table.InputMsats}},
+		{"for its output at most", receipts.Price{OutputMsats: table.OutputMsats, MaxOutputTokens: table.MaxOutputTokens}},
+	} {
+		if msats, ok := line.only.For(req); ok && msats > 0 {
+			parts = append(parts, PricePart{line.what, msats})
+		}
+	}
+	return parts
+}
+
+// PricesOf is what other providers announce for a request, the lowest first.
+func (m Market) PricesOf(ctx context.Context, schemaID string, doc []byte) ([]MarketPrice, error) {
+	req, err := requestOf(schemaID, doc)
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownKey(m.c.Config)
+	if err != nil {
+		return nil, err
+	}
+	found, err := m.Discover(ctx, schemaID)
+	if err != nil {
+		return nil, err
+	}
+
+	all := []MarketPrice{}
+	for _, f := range found {
+		if msats, ok := f.Price(req); ok && f.Provider != own {
+			all = append(all, MarketPrice{f.Provider, msats})
+		}
+	}
+	slices.SortFunc(all, func(a, b MarketPrice) int { return cmp.Compare(a.Msats, b.Msats) })
+	return all, nil
+}
+
+// ownKey is the provider's public key, as its file tells it without a passphrase.
+func ownKey(c *config.Config) (string, error) {
+	key, err := keys.Read(c, "provider")
+	return key.Public, err
 }

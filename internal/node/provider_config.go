@@ -50,9 +50,14 @@ func providerConfigOf(c *Node, key keys.Signer, k *store.Store, m *exchange.Mark
 		Access: c.Access(), Admission: c.Admission().Word, Pause: c.Admission().pause, DrainBy: c.Admission().drainBy,
 		Limits: c.Provider.Limits.Provider(),
 	}
+	kept := c.Retention.Kept()
+	cfg.Retention = &kept
 	cfg.Limits.MemoryMB, cfg.Limits.CPUs = hostMemoryMB()/2, float64(runtime.NumCPU())
 	if key.Remote == nil { // a remote one is too slow to open what strangers send
 		cfg.Cipher = key.Cipher
+		cfg.Trees = &provider.Trees{
+			MaxBytes: c.Provider.Limits.TreeBytes(), Servers: c.BlobServers(), Dir: filepath.Join(c.DataDir("provider"), "trees"), Market: m,
+		}
 	}
 	cfg.Policy, err = policyManifest(c, run, image, registered)
 	return cfg, err

@@ -2,17 +2,34 @@ package node
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/internal/lease"
+	"github.com/lightwork-market/lightwork/internal/node/buying"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/purchases"
 )
 
 // Purchases is what this node has bought, to read. It is the evidence of a bundle
 // ([buyer.Evidence]), and the purchases of a panel ([panel.Purchases]).
-type Purchases struct{ store *purchases.Store }
+type Purchases struct {
+	store *purchases.Store
+	// Board shows what becomes of them, whichever process works on them.
+	buying.Board
+}
+
+// purchasesIn are those in the buyer's open database.
+func purchasesIn(k *store.Store, c *Node) *Purchases {
+	kept := k.Purchases()
+	return &Purchases{kept, buying.Board{Store: kept, Watch: k.Watch, Leases: c.leases()}}
+}
+
+// leases are of what the processes of this buyer work on.
+func (c *Node) leases() lease.Dir { return lease.Dir(filepath.Join(c.DataDir("buyer"), "leases")) }
 
 var (
 	_ buyer.Evidence  = (*Purchases)(nil)

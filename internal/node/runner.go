@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
@@ -73,8 +74,19 @@ func routesOf(c *config.Config) (map[string]route, error) {
 	return routes, nil
 }
 
+// jobsJournal is how long the journal keeps what paid jobs leave: at least as long as
+// their quotes promise, which the store makes sure of.
+func (c *Node) jobsJournal() pipeline.Retention {
+	const day = 24 * time.Hour
+	keep := c.Retention.Kept().JournalsMs.Duration()
+	if keep == 0 {
+		return pipeline.Retention{Policy: pipeline.RetainForever}
+	}
+	return pipeline.Retention{Policy: pipeline.RetainDays, Days: int((keep + day - 1) / day)}
+}
+
 // newRunner builds the pipeline over the agents' tools: one handler a job type.
-func newRunner(k *store.Store, sup *supervisor.Supervisor, routes map[string]route, providerKey, dir string, log *slog.Logger) (*runner, error) {
+func newRunner(k *store.Store, sup *supervisor.Supervisor, routes map[string]route, keep pipeline.Retention, providerKey, dir string, log *slog.Logger) (*runner, error) {
 	r := &runner{sup: sup, routes: routes, key: providerKey, dir: dir}
 	if err := os.RemoveAll(dir); err != nil { // of runs that a crash cut short
 		return nil, err
@@ -89,7 +101,7 @@ func newRunner(k *store.Store, sup *supervisor.Supervisor, routes map[string]rou
 		Journal: runJournal{journal}, Audit: journal, DirectiveLive: journal.DirectiveLive, Logger: log,
 	}
 
-	profile := pipeline.Profile{Name: jobsProfile}
+	profile := pipeline.Profile{Name: jobsProfile, Retention: keep}
 	for _, tag := range slices.Sorted(maps.Keys(routes)) {
 		to := routes[tag]
 		name := strings.ReplaceAll(tag, ".", "-")
@@ -163,6 +175,11 @@ func (r *runner) Run(ctx context.Context, run provider.Run) (provider.Outcome, e
 			return provider.Outcome{}, fmt.Errorf("make artifact folder: %w", err)
 		}
 		defer os.RemoveAll(now.dir)
+		if run.Tree != "" {
+			if err := os.Link(run.Tree, filepath.Join(now.dir, agentsandbox.TreeFile)); err != nil {
+				return provider.Outcome{}, fmt.Errorf("give the agent its files: %w", err)
+			}
+		}
 	}
 
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, runKey{}, now), run.Timeout)

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"regexp"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	agentsandbox "github.com/lightwork-market/lightwork/agentruntime/agents/sandbox"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/node/roles"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/relay"
@@ -117,7 +119,7 @@ func TestTellerUsesTheWordsOfItsDoor(t *testing.T) {
 	if err := c.Admission().Set(provider.AdmissionDraining, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := drained(c, tell, provider.ErrDrained); err != nil {
+	if err := endOfDrain(c, tell, provider.ErrDrained); !errors.As(err, new(*roles.Finished)) {
 		t.Fatal(err)
 	}
 	if got := withoutTime(buf.String()); got != "msg=\"drained: every job has ended; the button Resume takes jobs again at the next run\"\n" {

@@ -30,8 +30,7 @@ import (
 const (
 	// stockLook is how often it is looked whether what is on offer can be done.
 	stockLook = time.Second
-	// modelLook is how often the model's endpoint is asked whether it is there,
-	// and agents that do not run are started again.
+	// modelLook is how often the model's endpoint is asked whether it is there.
 	modelLook = 15 * time.Second
 	// modelAgain is how soon an endpoint that failed is asked once more before it
 	// is believed.
@@ -54,6 +53,8 @@ type stock struct {
 	toolchain func() (bool, error)
 	// loose: jobs cannot be confined here, so the sandbox's agent was left out.
 	loose bool
+	// drained reports a job type whose operator takes no new jobs; nil: none is.
+	drained func(schemaID string) bool
 
 	mu    sync.Mutex
 	other bool              // toolchain said so
@@ -63,7 +64,7 @@ type stock struct {
 }
 
 func newStock(c *Node, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, tell *SaleLog) (*stock, error) {
-	s := &stock{agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, loose: c.Level == "", fits: map[string]string{}, found: map[string]string{}}
+	s := &stock{agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, loose: c.Level == "", fits: map[string]string{}, found: map[string]string{}, drained: c.Admission().IsDrained}
 	for id, to := range routes {
 		if needsModel(c.Config, to) {
 			s.models[id] = true
@@ -97,6 +98,9 @@ func needsModel(c *config.Config, to route) bool {
 
 // why says why jobs of a type cannot be done now, "" if they can.
 func (s *stock) why(schemaID string) string {
+	if s.isDrained(schemaID) {
+		return s.tell.words("drained: no new jobs of this type are taken; " + advice.With(advice.ResumeJob, schemaID) + " takes them again")
+	}
 	if why := s.unpaid[schemaID]; why != "" {
 		return why
 	}
@@ -112,6 +116,8 @@ func (s *stock) why(schemaID string) string {
 	}
 	return ""
 }
+
+func (s *stock) isDrained(schemaID string) bool { return s.drained != nil && s.drained(schemaID) }
 
 // withdrawn is what the last look found.
 func (s *stock) withdrawn(schemaID string) string {
@@ -248,7 +254,7 @@ func (s *stock) check(ctx context.Context, open int) error {
 			bad = advice.Usage(advice.With(advice.ShowInput, id)+" prints what the tool must take, and "+advice.ShowOutput+" what it must give; or name another tool under provider.offers",
 				"%s is on offer, and %s cannot do it: %s", id, to.agent+"/"+to.tool, why)
 		}
-		if s.why(id) != "" {
+		if !s.isDrained(id) && s.why(id) != "" { // one that is drained can be done, and may be sold again at any time
 			withdrawn++
 		}
 	}
@@ -318,8 +324,7 @@ func (s *stock) askModel(ctx context.Context) {
 	}
 }
 
-// serve looks again and again until ctx ends, and starts agents again that did
-// not start.
+// serve looks again and again until ctx ends.
 func (s *stock) serve(ctx context.Context) error {
 	tick := time.NewTicker(stockLook)
 	defer tick.Stop()
@@ -339,7 +344,6 @@ func (s *stock) serve(ctx context.Context) error {
 			}
 			s.askModel(ctx)
 			s.lookAtTools()
-			s.agents.StartAll(ctx)
 		}
 	})
 

@@ -21,6 +21,9 @@ const (
 	diskMin = 256 << 20
 )
 
+// NotAsked is the detail of a wallet before it was asked for the first time.
+const NotAsked = "not asked yet"
+
 // Check is one condition of readiness.
 type Check struct {
 	Name   string `json:"name"`
@@ -103,7 +106,7 @@ type Node struct {
 
 // NewNode returns a node. It asks nothing until Probe runs.
 func NewNode(cfg Config) *Node {
-	return &Node{cfg: cfg, started: time.Now().UTC(), wallet: Check{Name: "wallet", Detail: "not asked yet"}}
+	return &Node{cfg: cfg, started: time.Now().UTC(), wallet: Check{Name: "wallet", Detail: NotAsked}}
 }
 
 // Probe repeatedly asks for the state that must be asked for, until ctx ends.

@@ -209,7 +209,7 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
 
-	lock, err := lockFile(path + ".lock")
+	lock, err := lockFile(path+".lock", false)
 	if err != nil {
 		return "", err
 	}

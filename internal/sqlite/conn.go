@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"net/url"
+	"os"
 	"strconv"
 
 	"github.com/mattn/go-sqlite3"
@@ -72,6 +73,12 @@ func dsn(path string, readOnly bool) string {
 		q.Set("_mutex", "full")
 	}
 
+	// A new file can give free pages back, some at a time. Another keeps its form: to say
+	// it again would write to the file.
+	if st, err := os.Stat(path); !readOnly && (err != nil || st.Size() == 0) {
+		q.Set("_auto_vacuum", "incremental")
+	}
+
 	q.Set("_txlock", "immediate")
 	q.Set("_stmt_cache_size", strconv.Itoa(stmtCache))
 
@@ -88,14 +95,28 @@ func uri(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath()
 }
 
-// connect opens one connection and reads its pragmas back.
+// connect opens one connection that release closes.
 func (db *DB) connect(ctx context.Context, readOnly bool) (*conn, error) {
+	pool, err := db.pool(readOnly)
+	if err != nil {
+		return nil, err
+	}
+	db.pools = append(db.pools, pool)
+	return db.dial(ctx, pool, readOnly)
+}
+
+// pool is for one connection.
+func (db *DB) pool(readOnly bool) (*sql.DB, error) {
 	pool, err := sql.Open("sqlite3", dsn(db.path, readOnly))
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db.pools = append(db.pools, pool)
 	pool.SetMaxOpenConns(1)
+	return pool, nil
+}
+
+// dial opens the connection of a pool and reads its pragmas back.
+func (db *DB) dial(ctx context.Context, pool *sql.DB, readOnly bool) (*conn, error) {
 	sc, err := pool.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", db.path, err)

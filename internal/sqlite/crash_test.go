@@ -30,6 +30,13 @@ func child(mode, path string) int {
 		return childWrite(path)
 	case "full":
 		return childFull(path)
+	case "shared":
+		if err := writeShared(path); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println("written")
+		return 0
 	case "migration killed", "migration without room":
 		return childMigrate(mode, path)
 	}

@@ -28,6 +28,9 @@ var (
 	// ErrTooOld is returned for a file that is opened read-only and is not migrated
 	// yet.
 	ErrTooOld = errors.New("database is not up to date yet")
+	// ErrEmpty is wrapped beside ErrTooOld for a file that another process has begun to
+	// make, and has nothing in it yet.
+	ErrEmpty = errors.New("database has nothing in it yet")
 	// ErrUnreleased is returned for a file whose version is older than the first one
 	// that this program can migrate.
 	ErrUnreleased = errors.New("database was made by a version before the first release")

@@ -32,7 +32,7 @@ func (db *DB) migrate(opt Options) error {
 // apply the first script.
 func (db *DB) migrateNext(opt Options, announce func(version int)) (done bool, err error) {
 	c := db.writer
-	if err := c.exec("BEGIN IMMEDIATE"); err != nil {
+	if err := db.begin(context.Background()); err != nil {
 		return false, fmt.Errorf("migrate: %w", err)
 	}
 	defer func() {
@@ -141,5 +141,8 @@ func (db *DB) checkVersion(ctx context.Context, opt Options) error {
 	if err != nil {
 		return err
 	}
-	return opt.check(db.path, version)
+	if err = opt.check(db.path, version); version == 0 && errors.Is(err, ErrTooOld) {
+		err = fmt.Errorf("%w: %w", ErrEmpty, err)
+	}
+	return err
 }

@@ -49,6 +49,10 @@ type Options struct {
 	// ExclusiveLock takes an flock on <path>.lock for the life of the DB. A
 	// second opener is refused with a *LockedError. ReadOnly ignores it.
 	ExclusiveLock bool
+	// SharedLock takes the same lock together with every other DB that asks for it so:
+	// several processes write, and one with ExclusiveLock is refused, as they are while
+	// it has the file open. ReadOnly ignores it.
+	SharedLock bool
 
 	// Logger receives a line before and after each migration and after a failed
 	// commit. Nil discards them.
@@ -123,10 +127,17 @@ func (db *DB) open(ctx context.Context, opt Options) (err error) {
 			return fmt.Errorf("open database: %w", err)
 		}
 	} else {
-		if opt.ExclusiveLock {
-			if db.lock, err = lockFile(db.path + ".lock"); err != nil {
+		if opt.ExclusiveLock || opt.SharedLock {
+			if db.lock, err = lockFile(db.path+".lock", !opt.ExclusiveLock); err != nil {
 				return err
 			}
+		}
+		if opt.SharedLock { // one after the other makes a file, or brings it up to date
+			turn, err := lockTurn(ctx, db.path+".open")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = turn.release() }()
 		}
 
 		if err := createFile(db.path); err != nil {

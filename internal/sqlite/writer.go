@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+
+	"github.com/mattn/go-sqlite3"
 )
 
 // maxGroup bounds the updates that share one commit, and so the wait of the first.
@@ -46,7 +48,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 
 	select {
 	case db.turn <- struct{}{}:
-		return db.lead(fn)
+		return db.lead(ctx, fn)
 	default:
 	}
 
@@ -58,7 +60,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 
 	select {
 	case db.turn <- struct{}{}:
-		return db.lead(fn)
+		return db.lead(ctx, fn)
 	case db.queue <- u:
 		return u.follow(fn)
 	case <-db.closed:
@@ -70,7 +72,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Tx) error) error {
 
 // lead begins a transaction, runs fn and the queued updates in it, and ends it. It then
 // gives back the turn, which the caller must hold.
-func (db *DB) lead(fn func(tx *Tx) error) error {
+func (db *DB) lead(ctx context.Context, fn func(tx *Tx) error) error {
 	defer func() { <-db.turn }()
 
 	select {
@@ -82,7 +84,7 @@ func (db *DB) lead(fn func(tx *Tx) error) error {
 	if err := db.Err(); err != nil {
 		return err
 	}
-	if err := db.writer.command("BEGIN IMMEDIATE"); err != nil {
+	if err := db.begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	if err := db.runFirst(fn); err != nil {
@@ -90,6 +92,21 @@ func (db *DB) lead(fn func(tx *Tx) error) error {
 	}
 
 	return db.commitGroup()
+}
+
+// busyTries is how often a writer waits busyTimeoutMs for the writers of other
+// processes: SQLite lets them in by chance, so of many on a slow disk one may be late.
+const busyTries = 12
+
+// begin begins a write transaction.
+func (db *DB) begin(ctx context.Context) (err error) {
+	for range busyTries {
+		err = db.writer.command("BEGIN IMMEDIATE")
+		if !isCode(err, sqlite3.ErrBusy) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // runFirst runs fn as the first of the transaction. It needs no savepoint, because a

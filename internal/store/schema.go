@@ -5,6 +5,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/money"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/pruning"
 	"github.com/lightwork-market/lightwork/internal/store/purchases"
 	"github.com/lightwork-market/lightwork/internal/store/sales"
 )
@@ -12,7 +13,7 @@ import (
 // baseline is the version of the first migration. Until the first release it rises with
 // every change of the schema, so that a database of an earlier program is refused for
 // what it is.
-const baseline = 1001
+const baseline = 1002
 
 // migrations are the steps from an empty file to the present schema: the first is
 // the whole of it, area by area. From the first release on a step never changes, and
@@ -21,6 +22,7 @@ const baseline = 1001
 // bounded number, which sqlite.Options learns with the first that needs it.
 func migrations() []string {
 	return []string{
-		journal.Schema() + contexts.Schema() + outbox.Schema() + sales.Schema() + purchases.Schema() + money.Schema(),
+		journal.Schema() + contexts.Schema() + outbox.Schema() + sales.Schema() + purchases.Schema() + money.Schema() +
+			pruning.Schema(),
 	}
 }

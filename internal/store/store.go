@@ -19,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/store/contexts"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/outbox"
+	"github.com/lightwork-market/lightwork/internal/store/pruning"
 	"github.com/lightwork-market/lightwork/internal/store/purchases"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/internal/store/sales"
@@ -31,6 +32,9 @@ const FileName = "node.db"
 type Options struct {
 	// ReadOnly opens it for looking only, beside a running node.
 	ReadOnly bool
+	// Shared opens it together with other processes that ask for it so. A process that
+	// does not is refused meanwhile.
+	Shared bool
 	// Old lets ReadOnly open one that is not migrated yet, or was made before the
 	// first release, for Backup alone.
 	Old bool
@@ -59,6 +63,7 @@ func Open(ctx context.Context, dir string, opt Options) (*Store, error) {
 
 	file := fileOptions()
 	file.ReadOnly, file.Old, file.Logger = opt.ReadOnly, opt.Old, opt.Logger
+	file.ExclusiveLock, file.SharedLock = !opt.Shared, opt.Shared
 	db, err := sqlite.Open(ctx, filepath.Join(dir, FileName), file)
 	if err != nil {
 		return nil, err
@@ -103,6 +108,12 @@ func newTx(tx *row.Tx) *Tx {
 	return &Tx{Tx: tx, Journal: journal.Journal{Tx: tx}, Contexts: contexts.In(tx), Outbox: outbox.Outbox{Tx: tx}}
 }
 
+// Watch calls look at once, and again after each change that any process has committed,
+// until look is done or fails, or ctx ends.
+func (s *Store) Watch(ctx context.Context, look func(context.Context) (done bool, err error)) error {
+	return s.file.Watch(ctx, look)
+}
+
 // PipelineLog is the log of a pipeline. A thread that has no record yet gets one under
 // profile.
 func (s *Store) PipelineLog(profile string) *journal.Log {
@@ -114,6 +125,9 @@ func (s *Store) Sales(profile string) *sales.Store { return sales.New(s.db, prof
 
 // Purchases is the store of purchases.
 func (s *Store) Purchases() *purchases.Store { return purchases.New(s.db) }
+
+// Pruning is the store of what is kept of jobs, and for how long.
+func (s *Store) Pruning() pruning.Store { return pruning.New(s.db) }
 
 // ContextStore is the store of segments.
 func (s *Store) ContextStore() contexts.Store { return contexts.NewStore(s.db) }

@@ -109,7 +109,7 @@ func TestStoresChangeTogether(t *testing.T) {
 
 // mutable tables hold cursors, or an index or sums of what other tables say.
 var mutable = []string{
-	"meta", "outbox_open", "open_jobs", "open_purchases", "open_orders", "open_refunds", "unknown_payments", "context_expiring", "journal_threads", "journal_deleted", "sqlite_sequence",
+	"meta", "outbox_open", "open_jobs", "open_purchases", "open_orders", "open_refunds", "unknown_payments", "context_expiring", "journal_threads", "journal_deleted", "sqlite_sequence", "pruned_open",
 	"job_record", "ledger_days", "purchase_totals", "provider_done",
 }
 
@@ -193,6 +193,8 @@ func fill(t *testing.T, k *storetest.DB) {
 	user := storetest.Job("user", "hold")
 	user.CreditMsats = 1_000
 	storetest.Must(t, s.AddJob(t.Context(), user))
+
+	storetest.FillPruned(t, k)
 
 	b := k.Purchases()
 	p := storetest.Purchase("fill")

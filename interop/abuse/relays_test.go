@@ -110,7 +110,7 @@ func TestCensoringRelay(t *testing.T) {
 // TestRelayLoss: the relay of the request is lost after the invoice. The result
 // is found on the other, and the buyer who was away has it when it is back.
 func TestRelayLoss(t *testing.T) {
-	other := newWorld(t)
+	other := newWorld(t, "\nrelay:\n", "\nrelay:\n  uploaders: [\"*\"] # this provider's results too\n")
 	w := newWorld(t, "relays:\n", "relays:\n  - "+other.Relay+"\n")
 	provider := w.sell(t)
 	here, there := newAttacker(t, w), newAttacker(t, other)

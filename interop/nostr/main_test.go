@@ -18,5 +18,6 @@ func TestMain(m *testing.M) { os.Exit(outside.Main(m, &program)) }
 // newWorld is a market in which ranking costs 2000 msats.
 func newWorld(t *testing.T) *outside.World {
 	t.Helper()
-	return outside.NewWorld(t, program, "    - schema: oa.retrieval_rerank.v1\n      modes: [prepay, free]\n      base_msats: 2000\n")
+	return outside.NewWorld(t, program, "    - schema: oa.retrieval_rerank.v1\n      modes: [prepay, free]\n      base_msats: 2000\n",
+		"\nrelay:\n", "\nrelay:\n  uploaders: [\"*\"]\n") // a provider whose key a bunker holds is no owner
 }

@@ -63,6 +63,8 @@ type Job struct {
 	Deadline time.Time
 	PlanHash hashing.Digest // of the latest run's plan
 	Result   *Result
+	// Pruned lists the parts that are gone, after the time for which they were promised.
+	Pruned []PrunedPart
 }
 
 // Due is the charge that the job waits for, or waited for last: the engagement fee until
@@ -196,4 +198,10 @@ type Issued struct {
 	Out       []OutEvent
 	// Excess is what came beyond the price, and is owed; nil if nothing is.
 	Excess *Credit
+}
+
+// PrunedPart is a part of a job, as [receipts.Parts] has it, that its provider has pruned.
+type PrunedPart struct {
+	Part string
+	At   time.Time
 }

@@ -27,6 +27,9 @@ type Run struct {
 	Thread      string
 	DirectiveID string
 	Timeout     time.Duration
+	// Tree is a file with the packed tree that the request names; "" if it names none.
+	// The runner must not keep it.
+	Tree string
 	// OnStream gets output as it appears; it must not block.
 	OnStream func(channel, text string)
 }

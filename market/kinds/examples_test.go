@@ -27,6 +27,8 @@ func readExample(ev nostr.Event, of domain.Domain) error {
 		_, err = receipts.ParseReceipt(content)
 	case domain.Closing:
 		_, err = receipts.ParseClosing(content)
+	case domain.Pruned:
+		_, err = receipts.ParsePruning(content)
 	case domain.Reveal:
 		_, err = receipts.ParseReveal(content)
 	case domain.Request:
@@ -35,6 +37,10 @@ func readExample(ev nostr.Event, of domain.Domain) error {
 		}
 	case domain.Pointer:
 		_, err = receipts.ParsePointerEvent(receipts.Event{
+			ID: ev.ID, PubKey: ev.PubKey, CreatedAt: int64(ev.CreatedAt), Kind: ev.Kind, Tags: tagsOf(ev), Content: ev.Content, Sig: ev.Sig,
+		})
+	case domain.KeyChange, domain.KeyAcceptance:
+		_, err = receipts.ParseKeyStatement(receipts.Event{
 			ID: ev.ID, PubKey: ev.PubKey, CreatedAt: int64(ev.CreatedAt), Kind: ev.Kind, Tags: tagsOf(ev), Content: ev.Content, Sig: ev.Sig,
 		})
 	case domain.Result:

@@ -9,7 +9,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 )
 
-// The kinds. 7001 to 7004 are ours, no NIP assigns them; a configuration may
+// The kinds. 7001 to 7006 are ours, no NIP assigns them; a configuration may
 // choose others for Request, Acceptance and Receipt.
 const (
 	Profile        = 0     // NIP-01
@@ -22,6 +22,8 @@ const (
 	Receipt        = 7002  // the provider's, of one payment
 	Closing        = 7003  // a panel is closed: its members reveal what they committed to
 	NotTaken       = 7004  // the offers of an open request that its buyer did not take
+	KeyChange      = 7005  // a key is used no more, or the next one agrees to follow
+	Pruning        = 7006  // what a provider has pruned of a job; never published
 	Ping           = 7007  // asks a provider whether it is alive
 	RelayList      = 10002 // NIP-65
 	Beat           = 11998 // a provider is alive
@@ -57,6 +59,8 @@ var table = []Event{
 	{Kind: Receipt, Provider: true, Domains: []domain.Domain{domain.Receipt, domain.Encrypted}},
 	{Kind: Closing, Buyer: true, Domains: []domain.Domain{domain.Closing, domain.Encrypted}},
 	{Kind: NotTaken, Buyer: true, Domains: []domain.Domain{domain.NotTaken}},
+	{Kind: KeyChange, Buyer: true, Provider: true, Domains: []domain.Domain{domain.KeyChange, domain.KeyAcceptance}},
+	{Kind: Pruning, Provider: true, Domains: []domain.Domain{domain.Pruned}},
 	{Kind: Ping, Buyer: true, Domains: []domain.Domain{domain.Ping}},
 	{Kind: RelayList, Provider: true},
 	{Kind: Beat, Provider: true, Domains: []domain.Domain{domain.Beat}},

@@ -33,6 +33,12 @@ func (e *engine) advance(ctx context.Context, o op) error {
 		}
 	}
 
+	if o.kind == "send" || o.kind == "export" || o.kind == "split" { // the notes are for somebody else
+		if err := e.cfg.MaySpend.Ask(); err != nil {
+			return err
+		}
+	}
+
 	sentAt := millis(time.Now())
 	if err := e.unsure(ctx, o, sentAt); err != nil {
 		return err

@@ -27,6 +27,9 @@ func (w *Wallet) Export(ctx context.Context, sats int64) (t Token, err error) {
 	if sats < 1 || sats > maxSats {
 		return t, fmt.Errorf("export: %w: %d sats", payments.ErrAmount, sats)
 	}
+	if err := w.cfg.MaySpend.Ask(); err != nil {
+		return t, fmt.Errorf("export: %w", err)
+	}
 	k, err := w.active(ctx)
 	if err != nil {
 		return t, fmt.Errorf("export: %w", err)

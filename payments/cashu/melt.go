@@ -157,6 +157,9 @@ func (w *Wallet) Melt(ctx context.Context, hash payments.Hash, maxCostSats int64
 		if err != nil || m.State != MeltQuoted && m.State != MeltFailed {
 			return err
 		}
+		if err := w.cfg.MaySpend.Ask(); err != nil {
+			return err
+		}
 		if time.Now().After(m.Expires) {
 			return fmt.Errorf("%w: the quote or the invoice, at %s", payments.ErrExpired, m.Expires.Format(time.RFC3339))
 		}

@@ -32,6 +32,9 @@ func (e *engine) melt(ctx context.Context, o op) error {
 		return fmt.Errorf("%w: the invoice has expired meanwhile", payments.ErrUnknownOutcome)
 	}
 
+	if err := e.cfg.MaySpend.Ask(); err != nil {
+		return err
+	}
 	if err := e.unsure(ctx, o, sentAt); err != nil {
 		return err
 	}

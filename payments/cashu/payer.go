@@ -26,6 +26,9 @@ func (w *Wallet) SendPayment(ctx context.Context, p payments.Pay) error {
 		return fmt.Errorf("send payment: %w: at %s", payments.ErrExpired, inv.ExpiresAt().Format(time.RFC3339))
 	}
 
+	if err := w.cfg.MaySpend.Ask(); err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
 	k, err := w.active(ctx)
 	if err != nil {
 		return fmt.Errorf("send payment: %w", err)
@@ -248,6 +251,9 @@ func (e *engine) follow(ctx context.Context, row paymentRow) error {
 	case now.After(row.lockedUntil.Add(time.Second)):
 		return e.takeBack(ctx, row)
 	case now.After(p.send):
+		if err := e.cfg.MaySpend.Ask(); err != nil {
+			return err
+		}
 		p.send = now.Add(resend)
 		message, err := formatMessage(row.hash, e.cfg.Mint, row.notes)
 		if err != nil {

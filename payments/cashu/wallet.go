@@ -53,6 +53,10 @@ type Config struct {
 	// changes are refused, and Serve must not be called.
 	ReadOnly bool
 
+	// MaySpend is asked before notes are reserved for somebody, and again before they
+	// leave. What was begun before waits until it may go on.
+	MaySpend payments.MaySpend
+
 	// Transport sends the requests. Nil means http.DefaultTransport.
 	Transport http.RoundTripper
 

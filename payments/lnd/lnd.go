@@ -57,6 +57,9 @@ type Config struct {
 	// SettleMarginBlocks is kept free before lnd's own deadline. 0 means 6.
 	SettleMarginBlocks int
 
+	// MaySpend is asked before each payment is begun.
+	MaySpend payments.MaySpend
+
 	// Log receives reconnections. If it is nil, nothing is logged.
 	Log *slog.Logger
 }

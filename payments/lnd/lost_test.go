@@ -237,7 +237,7 @@ func (w *worker) Run(context.Context, provider.Run) (provider.Outcome, error) {
 func startRelay(t *testing.T) (url string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	rel, err := server.New(ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay")})
+	rel, err := server.New(ctx, server.Config{Dir: filepath.Join(t.TempDir(), "relay"), Uploaders: []string{server.Anyone}})
 	must(t, err)
 	on, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -92,6 +92,9 @@ func (w *Wallet) send(ctx context.Context, before *lnrpc.Payment, pay payments.P
 	limited, cancel := context.WithTimeout(ctx, pay.Timeout+w.cfg.CallTimeout)
 	defer cancel()
 
+	if err := w.cfg.MaySpend.Ask(); err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
 	stream, err := w.router.SendPaymentV2(limited, &routerrpc.SendPaymentRequest{
 		PaymentRequest: pay.BOLT11,
 		FeeLimitMsat:   pay.FeeLimitMsats,

@@ -36,6 +36,9 @@ type Config struct {
 	// block heights. 0 means 5 minutes.
 	BlockTime time.Duration
 
+	// MaySpend is asked before each payment is begun.
+	MaySpend payments.MaySpend
+
 	// Log receives faults of the service. If it is nil, nothing is logged.
 	Log *slog.Logger
 }

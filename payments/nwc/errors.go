@@ -71,6 +71,7 @@ var reasons = []struct {
 	// An error may wrap several: those that leave the outcome open come first.
 	{payments.ErrUnknownOutcome, CodeInternal, "unknown_outcome"},
 	{payments.ErrWalletUnavailable, CodeInternal, "wallet_unavailable"},
+	{payments.ErrSpendingStopped, CodeRestricted, "spending_stopped"},
 	{payments.ErrNotFound, CodeNotFound, "not_found"},
 	{payments.ErrInvoiceMismatch, CodeOther, "invoice_mismatch"},
 	{payments.ErrAlreadyPaid, CodePaymentFailed, "already_paid"},

@@ -140,6 +140,12 @@ func (c *Client) begin(ctx context.Context, p payments.Pay, hash payments.Hash) 
 		c.mu.Unlock()
 		return err
 	}
+	if err := c.cfg.MaySpend.Ask(); err != nil {
+		c.mu.Lock()
+		delete(c.attempts, hash)
+		c.mu.Unlock()
+		return err
+	}
 	if err := c.publish(ctx, q); err != nil {
 		// A relay may have it anyway: wait for the answer.
 		c.cfg.Log.Warn("a payment's request is perhaps not sent", "payment_hash", hash, "err", err)

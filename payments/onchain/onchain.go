@@ -75,6 +75,8 @@ type Config struct {
 	MaxSatPerVByte int64
 	// PollEvery is how often the chain is looked at; 0 means 10 s.
 	PollEvery time.Duration
+	// MaySpend is asked before a transaction is signed, and before it is published.
+	MaySpend payments.MaySpend
 	// Log receives losses by reorganisation. Nil discards them.
 	Log *slog.Logger
 }

@@ -111,6 +111,9 @@ func (w *Wallet) sign(ctx context.Context, to target, pay payments.Pay) (send, e
 		return send{}, fmt.Errorf("%w: %s", payments.ErrExpired, to.hash)
 	}
 
+	if err := w.cfg.MaySpend.Ask(); err != nil {
+		return send{}, err
+	}
 	rate, err := w.feeRate(ctx)
 	if err != nil {
 		return send{}, err
@@ -177,7 +180,9 @@ func (w *Wallet) publish(ctx context.Context, s send) error {
 	}
 	_, err := w.cfg.Chain.Transaction(ctx, s.txid)
 	if errors.Is(err, payments.ErrNotFound) {
-		err = w.cfg.Chain.Publish(ctx, s.raw, s.label)
+		if err = w.cfg.MaySpend.Ask(); err == nil {
+			err = w.cfg.Chain.Publish(ctx, s.raw, s.label)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: publish %s: %w", payments.ErrUnknownOutcome, s.txid, err)

@@ -31,6 +31,9 @@ type Client struct {
 	url   string
 	token string
 	http  *http.Client
+
+	// MaySpend is asked before each payment is begun; it is set before the first.
+	MaySpend payments.MaySpend
 }
 
 // Dial returns the client for the wallet of a token. rawURL is the server's
@@ -140,6 +143,9 @@ func (c *Client) WatchInvoices(ctx context.Context, hint func(payments.Hash)) er
 // SendPayment implements [Wallet.SendPayment]. ErrUnknownOutcome: the answer was
 // lost, so the payment may have started; repeat the call or track the payment.
 func (c *Client) SendPayment(ctx context.Context, p payments.Pay) error {
+	if err := c.MaySpend.Ask(); err != nil {
+		return fmt.Errorf("send payment: %w", err)
+	}
 	return c.call(ctx, MethodSendPayment, payRequest{BOLT11: p.BOLT11, AmountMsats: p.AmountMsats, FeeLimitMsats: p.FeeLimitMsats}, &empty{})
 }
 

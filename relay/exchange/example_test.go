@@ -22,7 +22,7 @@ func ExampleMarket() {
 	check(err)
 	defer os.RemoveAll(dir)
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	srv, err := server.New(ctx, server.Config{Dir: dir})
+	srv, err := server.New(ctx, server.Config{Dir: dir, Uploaders: []string{server.Anyone}})
 	check(err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)

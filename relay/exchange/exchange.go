@@ -197,6 +197,60 @@ func (m *Market) BlobURLs(digestHex string) []string {
 	return urls
 }
 
+// OpenRoom opens a room for the buyer of a request on the servers, or prolongs its life,
+// and returns those that did.
+func (m *Market) OpenRoom(ctx context.Context, requestID, buyer string, bytes int64, blobs int) (servers []string, err error) {
+	room := relay.Room{Request: requestID, Uploader: buyer, Bytes: bytes, Blobs: blobs}
+	errs := m.atServers(func(server string) error { return m.blobs.OpenRoom(ctx, server, room, m.cfg.Signer) })
+	for i, err := range errs {
+		if err == nil {
+			servers = append(servers, m.cfg.Blobs[i])
+		}
+	}
+	if len(servers) == 0 {
+		return nil, errors.Join(append([]error{errNoRoom}, errs...)...)
+	}
+	return servers, nil
+}
+
+// errNoRoom: no server opens a room.
+var errNoRoom = errors.New("no blob server has room for the input")
+
+// CloseRoom removes the room of a request from all servers, with all that is in it.
+func (m *Market) CloseRoom(ctx context.Context, requestID string) error {
+	return errors.Join(m.atServers(func(server string) error { return m.blobs.CloseRoom(ctx, server, requestID, m.cfg.Signer) })...)
+}
+
+// UploadInto puts a blob into the room of a request, on the first of the provider's
+// servers that takes it.
+func (m *Market) UploadInto(ctx context.Context, servers []string, requestID string, data []byte) error {
+	errs := []error{errors.New("no blob server takes the upload")}
+	for _, server := range servers {
+		err := m.blobs.UploadInto(ctx, server, requestID, data, m.cfg.Signer)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", server, err))
+	}
+	return errors.Join(errs...)
+}
+
+// atServers asks all servers at once.
+func (m *Market) atServers(ask func(server string) error) []error {
+	errs := make([]error, len(m.cfg.Blobs))
+	var g errgroup.Group
+	for i, server := range m.cfg.Blobs {
+		g.Go(func() error {
+			if err := ask(server); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", server, err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errs
+}
+
 // Upload offers a blob to all servers and succeeds if one accepts it. The error is
 // provider.ErrBlobRefused if all of them refuse the blob itself.
 func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
@@ -204,16 +258,10 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 		return fmt.Errorf("upload: %w: no blob servers", relay.ErrConfig)
 	}
 
-	errs := make([]error, len(m.cfg.Blobs))
-	var g errgroup.Group
-	for i, s := range m.cfg.Blobs {
-		g.Go(func() error {
-			_, errs[i] = m.blobs.Upload(ctx, s, data, mime, m.cfg.Signer)
-			return nil
-		})
-	}
-
-	_ = g.Wait()
+	errs := m.atServers(func(server string) error {
+		_, err := m.blobs.Upload(ctx, server, data, mime, m.cfg.Signer)
+		return err
+	})
 	refused := true
 	for _, err := range errs {
 		if err == nil {
@@ -224,6 +272,18 @@ func (m *Market) Upload(ctx context.Context, data []byte, mime string) error {
 
 	if refused {
 		errs = append([]error{provider.ErrBlobRefused}, errs...)
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveBlob asks all blob servers to delete a blob of ours. Those that cannot be reached
+// have it still.
+func (m *Market) RemoveBlob(ctx context.Context, digest hashing.Digest) error {
+	errs := make([]error, len(m.cfg.Blobs))
+	for i, s := range m.cfg.Blobs {
+		if err := m.blobs.Delete(ctx, s, digest, m.cfg.Signer); err != nil {
+			errs[i] = fmt.Errorf("%s: %w", s, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -15,7 +15,7 @@ import (
 // TestBlobIsFoundWhereItWasPut: an address that ends with a slash is the same
 // server, for uploads and in the addresses that buyers are given.
 func TestBlobIsFoundWhereItWasPut(t *testing.T) {
-	srv, err := server.New(t.Context(), server.Config{Dir: t.TempDir()})
+	srv, err := server.New(t.Context(), server.Config{Dir: t.TempDir(), Uploaders: []string{server.Anyone}})
 	check(err)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
@@ -38,6 +38,21 @@ func TestBlobIsFoundWhereItWasPut(t *testing.T) {
 		} else if _, err := m.Fetch(t.Context(), urls, d, 1<<20); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
+
+		for _, what := range []string{"the blob", "a blob that is gone"} {
+			if err := m.RemoveBlob(t.Context(), d); err != nil {
+				t.Errorf("%s: remove %s: %v", address, what, err)
+			}
+			if _, err := m.Fetch(t.Context(), m.BlobURLs(d.Hex()), d, 1<<20); err == nil {
+				t.Errorf("%s: it is there after all", address)
+			}
+		}
+	}
+
+	away, err := exchange.New(exchange.Config{Relays: []string{"ws://" + host}, Blobs: []string{"http://127.0.0.1:1"}, Signer: key, AllowLoopback: true})
+	check(err)
+	if err := away.RemoveBlob(t.Context(), hashing.Bytes([]byte("x"))); err == nil {
+		t.Error("a server that is not there deleted a blob")
 	}
 }
 

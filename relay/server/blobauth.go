@@ -29,7 +29,7 @@ var (
 	errAuthExpired  = errors.New("the authorization event has expired, or no expiration tag")
 	errAuthVerb     = errors.New("the authorization event is for another action")
 	errAuthSig      = errors.New("the authorization event is not signed by its author")
-	errAuthUploader = errors.New("this key may not upload here")
+	errAuthUploader = errors.New("this key may upload here only for an open quote: the authorization has to name the request in an e tag")
 	errAuthServer   = errors.New("the authorization event is for another server")
 )
 
@@ -38,6 +38,8 @@ var (
 type blobAuth struct {
 	pubkey string
 	hashes []string
+	room   string // into which a blob is to be stored, "" for none
+	event  nostr.Event
 }
 
 // allows reports whether the event names the blob.
@@ -71,9 +73,14 @@ func authorize(r *http.Request, verb string, names []string, now time.Time) (blo
 		return blobAuth{}, errAuthSig
 	}
 
-	auth := blobAuth{pubkey: ev.PubKey}
+	auth := blobAuth{pubkey: ev.PubKey, event: ev}
 	for tag := range ev.Tags.FindAll("x") {
 		auth.hashes = append(auth.hashes, tag[1])
+	}
+	if tag := ev.Tags.Find("e"); tag != nil {
+		if auth.room = tag[1]; !nostr.IsValid32ByteHex(auth.room) {
+			return blobAuth{}, errAuthMalform
+		}
 	}
 	return auth, nil
 }

@@ -6,10 +6,13 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 // transferTimeout bounds one upload or download.
@@ -26,28 +29,67 @@ type descriptor struct {
 	Uploaded int64  `json:"uploaded"`
 }
 
+// mayUpload checks the authorization of an upload, before its body is read, and
+// returns the hash that it announces. Otherwise it has answered.
+func (s *Server) mayUpload(w http.ResponseWriter, r *http.Request, now time.Time) (auth blobAuth, announced string, ok bool) {
+	auth, err := authorize(r, "upload", hostNames(s.cfg.PublicURL, localAddress(r)), now)
+	if err != nil {
+		reject(w, http.StatusUnauthorized, err.Error())
+		return blobAuth{}, "", false
+	}
+	if auth.room == "" && !s.cfg.mayUpload(auth.pubkey) {
+		reject(w, http.StatusForbidden, errAuthUploader.Error())
+		return blobAuth{}, "", false
+	}
+
+	announced, err = announcedHash(r)
+	if err == nil && announced != "" && !auth.allows(announced) {
+		err = errBlobHash
+	}
+	if err != nil {
+		s.rejectBlob(w, err)
+		return blobAuth{}, "", false
+	}
+	return auth, announced, true
+}
+
+// serveAsk says whether an upload of X-Content-Length bytes would be taken (BUD-06).
+func (s *Server) serveAsk(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	auth, announced, ok := s.mayUpload(w, r, now)
+	if !ok {
+		return
+	}
+	size, err := strconv.ParseUint(r.Header.Get("X-Content-Length"), 10, 62)
+	switch {
+	case err != nil:
+		err = errBlobLength
+	case int64(size) > s.cfg.Limits.MaxBlobBytes:
+		err = errBlobTooLarge
+	case auth.room != "":
+		address := s.cfg.clientOf(r)
+		_, err = s.rooms.ask(r.Context(), intoRoom{
+			id: auth.room, key: auth.pubkey, address: address, rooms: s.cfg.Limits.perAddress(address), hash: announced, size: int64(size),
+		}, now)
+	default:
+		err = s.blobs.fitsDisk(int64(size))
+	}
+
+	if err != nil {
+		s.rejectBlob(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
 func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	now := time.Now()
 	control := http.NewResponseController(w)
 
 	// A refused upload may be read to its end by the server.
 	_ = control.SetReadDeadline(now.Add(uploadStall))
-	auth, err := authorize(r, "upload", hostNames(s.cfg.PublicURL, localAddress(r)), now)
-	if err != nil {
-		reject(w, http.StatusUnauthorized, err.Error())
-		return
-	}
-	if list := s.cfg.Uploaders; len(list) > 0 && !slices.Contains(list, auth.pubkey) && !slices.Contains(s.cfg.Owners, auth.pubkey) {
-		reject(w, http.StatusForbidden, errAuthUploader.Error())
-		return
-	}
-
-	announced, err := announcedHash(r)
-	if err == nil && announced != "" && !auth.allows(announced) {
-		err = errBlobHash // before the body is read
-	}
-	if err != nil {
-		s.rejectBlob(w, err)
+	auth, announced, ok := s.mayUpload(w, r, now)
+	if !ok {
 		return
 	}
 	u := &upload{
@@ -60,7 +102,18 @@ func (s *Server) serveUpload(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.uploads.finish(u)
 
-	n, fresh, err := s.blobs.put(r.Context(), auth, announced, contentType(r), u, r.ContentLength)
+	var n blob
+	var fresh bool
+	var err error
+	if auth.room != "" {
+		in := intoRoom{
+			id: auth.room, key: auth.pubkey, address: u.address, rooms: s.cfg.Limits.perAddress(u.address),
+			hash: announced, mime: contentType(r), size: r.ContentLength,
+		}
+		n, fresh, err = s.rooms.put(r.Context(), in, u, now)
+	} else {
+		n, fresh, err = s.blobs.put(r.Context(), auth, announced, contentType(r), u, r.ContentLength)
+	}
 	if err != nil {
 		s.rejectBlob(w, err)
 		return
@@ -201,6 +254,74 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// serveOpenRoom opens a room for an owner, or prolongs its life.
+func (s *Server) serveOpenRoom(w http.ResponseWriter, r *http.Request) {
+	auth, ok := s.authorizeRoom(w, r)
+	if !ok {
+		return
+	}
+	want := reservation{id: auth.room, owner: auth.pubkey}
+	number := func(name string) int64 {
+		tag := auth.event.Tags.Find(name)
+		if tag == nil {
+			return 0
+		}
+		n, _ := strconv.ParseUint(tag[1], 10, 62) // 0 is out of bounds too
+		return int64(n)
+	}
+	want.bytes, want.blobs = number("bytes"), number("blobs")
+	if tag := auth.event.Tags.Find("p"); tag != nil {
+		want.uploader = tag[1]
+	}
+	if !nostr.IsValid32ByteHex(want.uploader) {
+		reject(w, http.StatusBadRequest, "a room is for the key in the p tag, of 64 hex digits")
+		return
+	}
+
+	fresh, err := s.rooms.open(r.Context(), want, time.Now())
+	switch {
+	case err != nil:
+		s.rejectBlob(w, err)
+	case fresh:
+		w.WriteHeader(http.StatusCreated)
+	default:
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// serveCloseRoom closes a room and removes what is in it. One that is not open is
+// closed.
+func (s *Server) serveCloseRoom(w http.ResponseWriter, r *http.Request) {
+	auth, ok := s.authorizeRoom(w, r)
+	if !ok {
+		return
+	}
+	if err := s.rooms.close(r.Context(), auth.pubkey, auth.room); err != nil {
+		s.rejectBlob(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// authorizeRoom checks that an owner speaks of the room that the address names.
+func (s *Server) authorizeRoom(w http.ResponseWriter, r *http.Request) (blobAuth, bool) {
+	auth, err := authorize(r, verbsOfRooms[r.Method], hostNames(s.cfg.PublicURL, localAddress(r)), time.Now())
+	switch {
+	case err != nil:
+		reject(w, http.StatusUnauthorized, err.Error())
+	case auth.room == "" || auth.room != r.PathValue("room"):
+		reject(w, http.StatusUnauthorized, "the authorization event is for another room")
+	case !slices.Contains(s.cfg.Owners, auth.pubkey):
+		reject(w, http.StatusForbidden, "rooms are opened and closed by the operator's own keys")
+	default:
+		return auth, true
+	}
+	return blobAuth{}, false
+}
+
+// verbsOfRooms are the actions of authorizations, by method.
+var verbsOfRooms = map[string]string{http.MethodPut: "room", http.MethodDelete: "close"}
+
 func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 	for _, c := range []struct {
 		err    error
@@ -213,9 +334,20 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 		{errBlobsOfKey, http.StatusInsufficientStorage},
 		{errBlobHash, http.StatusForbidden},
 		{errBlobHeader, http.StatusBadRequest},
+		{errBlobLength, http.StatusLengthRequired},
 		{errBlobOther, http.StatusConflict},
 		{errBlobUnknown, http.StatusNotFound},
 		{errNotOwner, http.StatusForbidden},
+		{errDiskFull, http.StatusInsufficientStorage},
+		{errRoomUnknown, http.StatusNotFound},
+		{errRoomOther, http.StatusConflict},
+		{errRoomKey, http.StatusForbidden},
+		{errRoomFull, http.StatusRequestEntityTooLarge},
+		{errRoomBounds, http.StatusBadRequest},
+		{errRoomLength, http.StatusLengthRequired},
+		{errRoomsFull, http.StatusInsufficientStorage},
+		{errRoomsOfKey, http.StatusInsufficientStorage},
+		{errRoomsOfHost, http.StatusInsufficientStorage},
 	} {
 		if errors.Is(err, c.err) {
 			reject(w, c.status, c.err.Error())
@@ -223,6 +355,10 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 		}
 	}
 
+	if sqlite.IsFull(err) {
+		reject(w, http.StatusInsufficientStorage, errDiskFull.Error())
+		return
+	}
 	s.cfg.Log.Warn("blob request", "error", err)
 	reject(w, http.StatusInternalServerError, "the blob could not be transferred")
 }

@@ -49,9 +49,9 @@ func (r *blobRoom) reserve() int64 {
 	return r.total / 4
 }
 
-// load counts the stored blobs.
+// load counts the stored blobs that have an owner.
 func (r *blobRoom) load(tx *sqlite.Tx) error {
-	return tx.QueryRow(`SELECT (SELECT coalesce(sum(size), 0) FROM blobs) + ?1 * (SELECT count(*) FROM blob_owners),
+	return tx.QueryRow(`SELECT (SELECT coalesce(sum(size), 0) FROM blobs b WHERE EXISTS (SELECT 1 FROM blob_owners o WHERE o.sha256 = b.sha256)) + ?1 * (SELECT count(*) FROM blob_owners),
 		(SELECT coalesce(sum(size + ?1 * (SELECT count(*) FROM blob_owners o WHERE o.sha256 = b.sha256)), 0) FROM blobs b
 		WHERE EXISTS (SELECT 1 FROM blob_owners o WHERE o.sha256 = b.sha256 AND o.pubkey IN (SELECT unhex(value) FROM json_each(?2))))`,
 		ownedCost, r.keys).Scan(&r.stored.all, &r.stored.own)
@@ -119,20 +119,28 @@ func (r *blobRoom) take(key string, n int64) (over int64) {
 	if over := r.stored.all + r.coming.all + n - most; over > 0 {
 		return over
 	}
+	r.reserved(n, own)
+	return 0
+}
+
+// hold reserves n bytes for the key, whatever is left. release frees them.
+func (r *blobRoom) hold(key string, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reserved(n, r.own[key])
+}
+
+func (r *blobRoom) reserved(n int64, own bool) {
 	r.coming.all += n
 	if own {
 		r.coming.own += n
 	}
-	return 0
 }
 
 func (r *blobRoom) release(key string, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.coming.all -= n
-	if r.own[key] {
-		r.coming.own -= n
-	}
+	r.reserved(-n, r.own[key])
 }
 
 // maxEvictions bounds how many blobs make room for one upload.

@@ -3,29 +3,26 @@ package server
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 )
 
 var (
-	errBlobTooLarge = errors.New("the blob is too large")
-	errBlobsFull    = errors.New("no room for more blobs")
-	errBlobsOfKey   = errors.New("this key has no room for more blobs here")
-	errBlobHash     = errors.New("the blob is not the one that was authorized")
-	errBlobHeader   = errors.New("X-SHA-256 is not 64 hex digits")
-	errBlobOther    = errors.New("the blob is not the one that X-SHA-256 announced")
-	errBlobUnknown  = errors.New("no such blob")
-	errNotOwner     = errors.New("the blob belongs to another key")
+	errBlobsFull   = errors.New("no room for more blobs")
+	errBlobsOfKey  = errors.New("this key has no room for more blobs here")
+	errBlobHash    = errors.New("the blob is not the one that was authorized")
+	errBlobHeader  = errors.New("X-SHA-256 is not 64 hex digits")
+	errBlobLength  = errors.New("X-Content-Length is not the number of the blob's bytes")
+	errBlobOther   = errors.New("the blob is not the one that X-SHA-256 announced")
+	errBlobUnknown = errors.New("no such blob")
+	errNotOwner    = errors.New("the blob belongs to another key")
 )
 
 // blob describes a stored blob.
@@ -37,10 +34,6 @@ type blob struct {
 	body     sql.NullInt64 // of blob_bodies; none for a file
 }
 
-// smallBlob is the size in bytes up to which a blob is kept in the database, where
-// many share one commit; a separate file costs three fsyncs.
-const smallBlob = 64 << 10
-
 // ownedCost is the space counted for each owner of a blob, about that of its rows.
 // Without it, tiny blobs and further owners of a blob would be free.
 const ownedCost = 512
@@ -48,32 +41,44 @@ const ownedCost = 512
 // blobStore keeps small blobs in the database and others as files named by their
 // hash. Clients see only blobs that have a row.
 type blobStore struct {
+	*blobFiles
 	db   *sqlite.DB
-	dir  string
 	max  int64 // of one blob
 	room *blobRoom
-
-	// folders hold the blobs by the first byte of their hashes.
-	folders [256]blobFolder
 }
 
 func openBlobs(ctx context.Context, db *sqlite.DB, cfg Config) (*blobStore, error) {
 	b := &blobStore{
-		db:   db,
-		dir:  filepath.Join(cfg.Dir, "blobs"),
-		max:  cfg.Limits.MaxBlobBytes,
-		room: newBlobRoom(cfg),
+		blobFiles: newBlobFiles(filepath.Join(cfg.Dir, "blobs")),
+		db:        db,
+		max:       cfg.Limits.MaxBlobBytes,
+		room:      newBlobRoom(cfg),
 	}
 
-	// Uploads that were running when the process ended left temporary files.
-	if err := os.RemoveAll(b.temp()); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(b.temp(), 0o700); err != nil {
-		return nil, err
-	}
+	named := map[string]bool{}
+	err := db.View(ctx, func(tx *sqlite.Tx) error {
+		if err := b.room.load(tx); err != nil {
+			return err
+		}
+		rows, err := tx.Query("SELECT lower(hex(sha256)) FROM blobs WHERE body IS NULL")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
 
-	return b, db.View(ctx, b.room.load)
+		for rows.Next() {
+			var hash string
+			if err := rows.Scan(&hash); err != nil {
+				return err
+			}
+			named[hash] = true
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, b.sweep(named)
 }
 
 // put stores the body for its owner and returns once it is durable; fresh is true if
@@ -86,6 +91,9 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if size < 0 {
 		size = b.max
 	}
+	if err := b.fitsDisk(size); err != nil {
+		return blob{}, false, err
+	}
 	if err := b.enter(ctx, auth.pubkey, size+ownedCost); err != nil {
 		return blob{}, false, err
 	}
@@ -95,9 +103,7 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	if err != nil {
 		return blob{}, false, err
 	}
-	if in.file != "" {
-		defer os.Remove(in.file) // fails once it was renamed
-	}
+	defer b.discard(in)
 	if announced != "" && in.hash != announced {
 		return blob{}, false, errBlobOther
 	}
@@ -112,21 +118,23 @@ func (b *blobStore) put(ctx context.Context, auth blobAuth, announced, mime stri
 	}
 
 	defer b.room.release(auth.pubkey, in.size+ownedCost)
-	if stored, fresh, err = b.commit(ctx, auth.pubkey, in, mime); err != nil {
-		return blob{}, false, fmt.Errorf("store blob: %w", err)
-	}
-	return stored, fresh, nil
+	return b.commit(ctx, in, mime, func(tx *sqlite.Tx, n blob) error {
+		_, err := tx.Exec(`INSERT INTO blob_owners (sha256, pubkey, size, since) VALUES (?, ?, ?, ?)
+			ON CONFLICT DO UPDATE SET since = excluded.since`,
+			unhex(in.hash), unhex(auth.pubkey), n.size, time.Now().UnixMilli())
+		return err
+	})
 }
 
-// commit makes the blob durable and then inserts its row. fresh is true if there was
-// no row before.
-func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime string) (stored blob, fresh bool, err error) {
+// commit makes the blob durable, and then inserts its row in one transaction with
+// claim, which records whose it is. fresh is true if there was no row before.
+func (b *blobStore) commit(ctx context.Context, in incoming, mime string, claim func(*sqlite.Tx, blob) error) (stored blob, fresh bool, err error) {
 	if in.file != "" {
 		folder := b.folder(in.hash)
 		folder.mu.Lock()
 		defer folder.mu.Unlock()
 		if err := b.moveIn(in); err != nil {
-			return stored, false, err
+			return blob{}, false, fmt.Errorf("store blob: %w", err)
 		}
 	}
 
@@ -152,10 +160,7 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 			}
 		}
 
-		_, err = tx.Exec(`INSERT INTO blob_owners (sha256, pubkey, size, since) VALUES (?, ?, ?, ?)
-			ON CONFLICT DO UPDATE SET since = excluded.since`,
-			unhex(in.hash), unhex(owner), stored.size, time.Now().UnixMilli())
-		if err != nil {
+		if err := claim(tx, stored); err != nil {
 			return err
 		}
 		after, err := b.room.use(tx, in.hash)
@@ -163,10 +168,26 @@ func (b *blobStore) commit(ctx context.Context, owner string, in incoming, mime 
 		return err
 	})
 	if err != nil {
-		return stored, false, err
+		return blob{}, false, errors.Join(fmt.Errorf("store blob: %w", err), b.removeUnclaimed(ctx, in))
 	}
 	b.room.add(change)
 	return stored, fresh, nil
+}
+
+// removeUnclaimed removes the file of an upload whose row was not inserted, unless
+// another upload of the same blob has one. The caller holds the folder's lock.
+func (b *blobStore) removeUnclaimed(ctx context.Context, in incoming) error {
+	if in.file == "" {
+		return nil
+	}
+	err := b.db.View(context.WithoutCancel(ctx), func(tx *sqlite.Tx) error {
+		_, err := readBlob(tx, in.hash)
+		return err
+	})
+	if errors.Is(err, errBlobUnknown) {
+		return os.Remove(b.path(in.hash))
+	}
+	return err
 }
 
 // insertBlob inserts a blob, a small one with its bytes.
@@ -227,15 +248,31 @@ type inMemory struct{ *bytes.Reader }
 
 func (inMemory) Close() error { return nil }
 
-// remove removes an owner from a blob, and the blob with its last owner.
+// remove removes an owner from a blob, and the blob with its last claim.
 func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
+	return b.unclaim(ctx, hash, func(tx *sqlite.Tx) error {
+		res, err := tx.Exec("DELETE FROM blob_owners WHERE sha256 = ? AND pubkey = ?", unhex(hash), unhex(owner))
+		if err != nil {
+			return err
+		}
+		if rows, err := res.RowsAffected(); err != nil || rows == 0 {
+			return errors.Join(err, errNotOwner)
+		}
+		return nil
+	})
+}
+
+// unclaim gives a claim up, and removes the blob with its last one: owners and rooms
+// have claims.
+func (b *blobStore) unclaim(ctx context.Context, hash string, giveUp func(*sqlite.Tx) error) error {
 	in := b.folder(hash)
 	in.mu.Lock()
 	defer in.mu.Unlock()
 
 	var (
-		n      blob
-		change blobUse
+		n       blob
+		change  blobUse
+		claimed bool
 	)
 	err := b.db.Update(ctx, func(tx *sqlite.Tx) (err error) {
 		if n, err = readBlob(tx, hash); err != nil {
@@ -245,19 +282,16 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 		if err != nil {
 			return err
 		}
-		res, err := tx.Exec("DELETE FROM blob_owners WHERE sha256 = ? AND pubkey = ?", unhex(hash), unhex(owner))
-		if err != nil {
+		if err := giveUp(tx); err != nil {
 			return err
-		}
-		if rows, err := res.RowsAffected(); err != nil || rows == 0 {
-			return errors.Join(err, errNotOwner)
 		}
 
-		hasOwners, err := exists(tx, "SELECT 1 FROM blob_owners WHERE sha256 = ?", unhex(hash))
+		claimed, err = exists(tx, `SELECT 1 FROM blob_owners WHERE sha256 = ?1
+			UNION ALL SELECT 1 FROM room_blobs WHERE sha256 = ?1`, unhex(hash))
 		if err != nil {
 			return err
 		}
-		if !hasOwners {
+		if !claimed {
 			if _, err := tx.Exec("DELETE FROM blobs WHERE sha256 = ?", unhex(hash)); err != nil {
 				return err
 			}
@@ -274,115 +308,12 @@ func (b *blobStore) remove(ctx context.Context, owner, hash string) error {
 		return err
 	}
 	b.room.add(change)
-	if change.all > -n.size-ownedCost {
-		return nil // others have it
+	if claimed {
+		return nil
 	}
 	err = os.Remove(b.path(hash))
 	if n.body.Valid && errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	return err
-}
-
-// blobFolder is one folder of blobs. Blobs of several become durable at once.
-type blobFolder struct {
-	// mu keeps an upload and a deletion of the same blob apart.
-	mu sync.Mutex
-	// named is whether the folder's own name is known to be durable; guarded by mu.
-	named bool
-}
-
-func (b *blobStore) folder(hash string) *blobFolder { return &b.folders[unhex(hash)[0]] }
-
-func (b *blobStore) temp() string { return filepath.Join(b.dir, "tmp") }
-
-func (b *blobStore) path(hash string) string { return filepath.Join(b.dir, hash[:2], hash) }
-
-// incoming is a completely received blob: a small one in memory, a larger one in a
-// durable temporary file.
-type incoming struct {
-	hash  string // hex
-	size  int64
-	small []byte // nil if there is a file
-	file  string
-}
-
-// receive reads a blob of at most limit bytes. Its true size, not the announced one,
-// decides whether it is kept in memory.
-func (b *blobStore) receive(body io.Reader, limit int64) (incoming, error) {
-	head := new(bytes.Buffer)
-	n, err := head.ReadFrom(io.LimitReader(body, smallBlob+1))
-	switch {
-	case err != nil:
-		return incoming{}, fmt.Errorf("receive blob: %w", err)
-	case n > limit:
-		return incoming{}, errBlobTooLarge
-	case n > smallBlob:
-		return b.spool(io.MultiReader(head, body), limit)
-	}
-
-	sum := sha256.Sum256(head.Bytes())
-	return incoming{hash: hex.EncodeToString(sum[:]), size: n, small: head.Bytes()}, nil
-}
-
-// spool writes at most limit bytes to a temporary file, made durable.
-func (b *blobStore) spool(body io.Reader, limit int64) (in incoming, err error) {
-	f, err := os.CreateTemp(b.temp(), "upload-*")
-	if err != nil {
-		return incoming{}, fmt.Errorf("store blob: %w", err)
-	}
-	defer func() {
-		f.Close()
-		if err != nil {
-			os.Remove(f.Name())
-		}
-	}()
-
-	h := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, h), io.LimitReader(body, limit+1))
-	if err != nil {
-		return incoming{}, fmt.Errorf("receive blob: %w", err)
-	}
-	if n > limit {
-		return incoming{}, errBlobTooLarge
-	}
-	if err := f.Sync(); err != nil {
-		return incoming{}, fmt.Errorf("store blob: %w", err)
-	}
-
-	return incoming{hash: hex.EncodeToString(h.Sum(nil)), size: n, file: f.Name()}, nil
-}
-
-// moveIn moves the file to its final name, durably, before its row is inserted. A
-// crash in between leaves a file that the next upload replaces. The caller holds the
-// folder's lock.
-func (b *blobStore) moveIn(in incoming) error {
-	folder := filepath.Dir(b.path(in.hash))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	if err := os.Rename(in.file, b.path(in.hash)); err != nil {
-		return err
-	}
-	if err := syncDir(folder); err != nil {
-		return err
-	}
-
-	if in := b.folder(in.hash); !in.named {
-		if err := syncDir(b.dir); err != nil {
-			return err
-		}
-		in.named = true
-	}
-
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -47,8 +47,8 @@ type Config struct {
 	// reserved for them, and their events and blobs are not evicted for others.
 	Owners []string
 
-	// Uploaders are the public keys (hex) that may upload blobs besides the Owners.
-	// Empty means everyone.
+	// Uploaders are the public keys (hex) that may upload blobs besides the Owners,
+	// and besides what these open a room for. [Anyone] stands for all keys.
 	Uploaders []string
 
 	// Proxies are the addresses of the operator's reverse proxies. The client's
@@ -140,6 +140,14 @@ type Limits struct {
 	EventTotalBytes int64
 }
 
+// Anyone among the Uploaders lets every key upload.
+const Anyone = "*"
+
+// mayUpload reports whether a key may upload without a room.
+func (c *Config) mayUpload(key string) bool {
+	return slices.Contains(c.Owners, key) || slices.Contains(c.Uploaders, key) || slices.Contains(c.Uploaders, Anyone)
+}
+
 // ErrConfig is wrapped by the errors of [New] for an unusable [Config].
 var ErrConfig = errors.New("relay configuration")
 
@@ -218,7 +226,7 @@ func (c *Config) validate() error {
 	}
 
 	for _, k := range slices.Concat([]string{c.PubKey}, c.Owners, c.Uploaders) {
-		if k != "" && !nostr.IsValid32ByteHex(k) {
+		if k != "" && !nostr.IsValid32ByteHex(k) && !(k == Anyone && slices.Contains(c.Uploaders, k)) {
 			return fmt.Errorf("%w: %q is not a public key in hex", ErrConfig, k)
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -22,8 +24,11 @@ import (
 // crashDirEnv makes the test binary a relay on that directory.
 const crashDirEnv = "LIGHTWORK_RELAY_TEST_DIR"
 
+// crashOwner is the public key of aliceSecret.
+const crashOwner = "981cc2078af05b62ee1f98cff325aac755bf5c5836a265c254447b5933c6223b"
+
 func serveUntilKilled(dir string) {
-	srv, err := New(context.Background(), Config{Dir: dir})
+	srv, err := New(context.Background(), Config{Dir: dir, Owners: []string{crashOwner}, Uploaders: []string{Anyone}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -109,14 +114,82 @@ func TestBlobsDurableAfterOK(t *testing.T) {
 	}
 }
 
+// TestRoomsDurableAfterOK kills the relay while a buyer uploads into a room: what was
+// acknowledged is there and counted once, nothing else is served, and the upload of all
+// of it once more fills the room exactly.
+func TestRoomsDurableAfterOK(t *testing.T) {
+	const blobs, enough = 60, 20
+	dir := t.TempDir()
+	addr, kill := serveApart(t, dir)
+	r := &running{t: t, addr: addr}
+	docs, size := make([]string, blobs), 0
+	for i := range docs {
+		docs[i] = strings.Repeat(fmt.Sprintf("chunk %d ", i), 1+i%2*smallBlob/8)
+		size += len(docs[i])
+	}
+	status(t, "opened", 201)(r.openRoom(t, aliceSecret, requestID(1), publicKey(t, bobSecret), size, blobs))
+
+	var wg sync.WaitGroup
+	var taken atomic.Int64
+	acknowledged := make([]bool, blobs)
+	for worker := range 4 {
+		wg.Go(func() {
+			for i := worker; i < blobs; i += 4 {
+				if acknowledged[i] = r.tryPut(t, docs[i], intoAuth(t, bobSecret, requestID(1), sha(docs[i]))); !acknowledged[i] {
+					return
+				}
+				if taken.Add(1) == enough {
+					kill()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if taken.Load() < enough {
+		t.Fatalf("only %d uploads", taken.Load())
+	}
+
+	r = start(t, Config{Dir: dir, Owners: []string{crashOwner}})
+	for i, doc := range docs {
+		resp, got := r.request(t, http.MethodGet, "/"+sha(doc), "", nil)
+		if there := resp.StatusCode == http.StatusOK; there && got != doc || !there && acknowledged[i] {
+			t.Errorf("chunk %d: %d, %d of %d bytes", i, resp.StatusCode, len(got), len(doc))
+		}
+	}
+	if got, want := r.srv.blobs.room.used(), int64(size+blobs*ownedCost); got != want {
+		t.Errorf("%d bytes counted, %d reserved", got, want)
+	}
+
+	for i, doc := range docs {
+		resp, body := r.uploadInto(t, bobSecret, requestID(1), doc)
+		if resp.StatusCode/100 != 2 || acknowledged[i] && resp.StatusCode != http.StatusOK {
+			t.Errorf("chunk %d again: %d %s", i, resp.StatusCode, body)
+		}
+	}
+	status(t, "one byte more", 413)(r.uploadInto(t, bobSecret, requestID(1), "x"))
+	status(t, "closed", 204)(r.closeRoom(t, aliceSecret, requestID(1)))
+	if got := r.srv.blobs.room.used(); got != 0 {
+		t.Errorf("%d bytes are counted in no room", got)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "blobs", "*", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v %v", left, err)
+	}
+}
+
 // tryUpload reports whether the relay acknowledged the blob.
 func (r *running) tryUpload(t *testing.T, secret, doc string) bool {
+	return r.tryPut(t, doc, authFor(t, secret, "upload", sha(doc), nil))
+}
+
+func (r *running) tryPut(t *testing.T, doc, auth string) bool {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://"+r.addr+"/upload", strings.NewReader(doc))
 	if err != nil {
 		t.Error(err)
 		return false
 	}
-	req.Header.Set("Authorization", authFor(t, secret, "upload", sha(doc), nil))
+	req.Header.Set("Authorization", auth)
+	req.Header.Set("X-SHA-256", sha(doc))
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -56,6 +56,9 @@ func startOn(t testing.TB, cfg Config, addr string) *running {
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
 	}
+	if cfg.Uploaders == nil {
+		cfg.Uploaders = []string{Anyone}
+	}
 	srv, err := New(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)

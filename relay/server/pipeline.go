@@ -161,8 +161,12 @@ func (s *Server) ingest(batch []*job) {
 	}
 }
 
-// tidy removes expired events and those that the rules do not keep.
+// tidy removes expired events, those that the rules do not keep, and rooms whose time
+// is up.
 func (s *Server) tidy(ctx context.Context, now time.Time) error {
+	if err := s.rooms.tidy(ctx, now); err != nil {
+		return err
+	}
 	expired, err := s.store.purge(ctx, now)
 	s.metrics.removed.WithLabelValues("expired").Add(float64(expired))
 	if err != nil {

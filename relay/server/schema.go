@@ -120,4 +120,26 @@ CREATE TRIGGER blob_owners_out AFTER DELETE ON blob_owners BEGIN
   UPDATE blob_usage SET bytes = bytes - old.size - 512 WHERE pubkey = old.pubkey;
   DELETE FROM blob_usage WHERE pubkey = old.pubkey AND bytes <= 0;
 END;
+`, `
+-- Rooms that providers of the operator opened for what the buyer of one request
+-- uploads, and what is in each. Times are in milliseconds.
+CREATE TABLE rooms (
+  id       BLOB PRIMARY KEY CHECK (length(id) = 32),
+  owner    BLOB NOT NULL CHECK (length(owner) = 32),
+  uploader BLOB NOT NULL CHECK (length(uploader) = 32),
+  address  TEXT NOT NULL DEFAULT '', -- of the last upload
+  bytes    INTEGER NOT NULL CHECK (bytes > 0),
+  blobs    INTEGER NOT NULL CHECK (blobs > 0),
+  used     INTEGER NOT NULL DEFAULT 0 CHECK (used <= bytes),
+  stored   INTEGER NOT NULL DEFAULT 0 CHECK (stored <= blobs),
+  lapses   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX rooms_uploader ON rooms (uploader);
+CREATE INDEX rooms_address ON rooms (address);
+CREATE TABLE room_blobs (
+  room   BLOB NOT NULL REFERENCES rooms,
+  sha256 BLOB NOT NULL REFERENCES blobs,
+  PRIMARY KEY (room, sha256)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX room_blobs_blob ON room_blobs (sha256);
 `}

@@ -22,6 +22,7 @@ type Server struct {
 	cfg     Config
 	store   *store
 	blobs   *blobStore
+	rooms   *roomStore
 	index   *index
 	metrics *metrics
 
@@ -67,10 +68,16 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("open relay: %w", err), st.close())
 	}
 
+	rooms, err := openRooms(ctx, blobs)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open relay: %w", err), st.close())
+	}
+
 	return &Server{
 		cfg:        cfg,
 		store:      st,
 		blobs:      blobs,
+		rooms:      rooms,
 		index:      newIndex(cfg.Limits.MaxLiveValues, cfg.Limits.MaxLiveValuesTotal),
 		metrics:    newMetrics(),
 		recent:     newRecent(),
@@ -160,6 +167,9 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 		s.serveInfo(w, r)
 	})
 	mux.HandleFunc("PUT /upload", s.serveUpload)
+	mux.HandleFunc("HEAD /upload", s.serveAsk)
+	mux.HandleFunc("PUT /rooms/{room}", s.serveOpenRoom)
+	mux.HandleFunc("DELETE /rooms/{room}", s.serveCloseRoom)
 	mux.HandleFunc("GET /{blob}", s.serveBlob) // and HEAD
 	mux.HandleFunc("DELETE /{blob}", s.serveDelete)
 	return s.tracked(cors(timed(mux)))

@@ -23,6 +23,10 @@ const (
 	Tool    = "sandbox_run"
 )
 
+// TreeFile is the file below the call's context.project_root with the packed tree of a
+// request that names one.
+const TreeFile = "tree.tar.gz"
+
 // Error codes of the tool. A command that fails is not an error but a result.
 const (
 	CodeCannotConfine = "sandbox.cannot_confine"
@@ -115,6 +119,9 @@ func run(ctx context.Context, schema *schemas.Schema, call *agent.Call, opts san
 			return nil, agent.Fail(codeBadRequest, err.Error())
 		}
 		opts.ArtifactDir = dir
+		if req.Value.(*schemas.SandboxRunRequest).Repo.Tree != nil {
+			opts.Tree = filepath.Join(dir, TreeFile)
+		}
 	}
 
 	opts.Stream = func(channel, text string) {

@@ -19,7 +19,7 @@ import (
 // khatru, as its README sets it up, does not either, and a benchmark's clients
 // are one.
 func Lightwork(ctx context.Context, ln net.Listener, dir string) error {
-	srv, err := server.New(ctx, server.Config{Dir: dir, Limits: server.Limits{MessagesPerSecond: 1 << 30, MessageBurst: 1 << 30}})
+	srv, err := server.New(ctx, server.Config{Dir: dir, Uploaders: []string{server.Anyone}, Limits: server.Limits{MessagesPerSecond: 1 << 30, MessageBurst: 1 << 30}})
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -36,6 +37,9 @@ const (
 	announcedJobs  = 64
 	announcedModes = 8
 	announcedName  = 100
+	// announcedServers and announcedAddress bound the blob servers in it.
+	announcedServers = 8
+	announcedAddress = 300
 	// listingsOfKey is how many announcements of one key count, the newest: a key may
 	// have any number of them, by their d tags.
 	listingsOfKey = 16
@@ -61,6 +65,7 @@ type Listing struct {
 	HostImage      string                     `json:"host_image_digest,omitempty"`
 	Confinement    string                     `json:"sandbox_confinement,omitempty"` // how firmly the provider says that it confines commands
 	PayeeNode      string                     `json:"payee_node,omitempty"`
+	Tree           *tree.Terms                `json:"tree,omitempty"` // of files too large for a request; nil: none are taken
 	Network        string                     `json:"network,omitempty"`
 	Encryption     *bool                      `json:"supports_encryption,omitempty"` // nil if it does not say
 	Completed      int                        `json:"jobs_completed"`
@@ -69,6 +74,8 @@ type Listing struct {
 	// Plain: a program that knows NIP-90 alone. It quotes nothing, and is paid
 	// only by those who say that they buy from such.
 	Plain bool `json:"outside"`
+	// End is how its key ended, as far as the relays told; nil if it has not.
+	End *receipts.KeyEnd `json:"-"`
 	// Amount is what a plain provider says of its price, in its own words.
 	Amount string `json:"amount,omitempty"`
 }
@@ -98,6 +105,7 @@ type announced struct {
 		Confined  string                     `json:"sandbox_confinement"`
 		PayeeNode string                     `json:"payee_node"`
 		Network   string                     `json:"network"`
+		Tree      *tree.Terms                `json:"tree"`
 	} `json:"lightwork"`
 }
 
@@ -192,6 +200,9 @@ func (l Listing) PriceMsats(schema schemas.ID, limit time.Duration) (int64, bool
 // isBounded reports whether an announcement lists no more than can be shown, by names
 // of one line each.
 func (a announced) isBounded() bool {
+	if t := a.Lightwork.Tree; t != nil && (t.MaxBytes < 0 || len(t.Servers) > announcedServers || slices.ContainsFunc(t.Servers, isLong)) {
+		return false
+	}
 	names := append([]string{a.NIP05, a.Lightwork.Network, a.Lightwork.Confined, a.Lightwork.HostImage, a.Lightwork.PayeeNode}, a.Capabilities.SupportedJobs...)
 	for _, modes := range a.Lightwork.Modes {
 		if len(modes) > announcedModes {
@@ -205,6 +216,11 @@ func (a announced) isBounded() bool {
 	return len(a.Capabilities.SupportedJobs) <= announcedJobs && !slices.ContainsFunc(names, func(name string) bool {
 		return len(name) > announcedName || strings.ContainsFunc(name, unicode.IsControl)
 	})
+}
+
+// isLong reports an address that is shown to nobody.
+func isLong(address string) bool {
+	return len(address) > announcedAddress || strings.ContainsFunc(address, unicode.IsControl)
 }
 
 func listing(ev nostr.Event) (Listing, bool) {
@@ -231,7 +247,7 @@ func listing(ev nostr.Event) (Listing, bool) {
 	return Listing{
 		Provider: ev.PubKey, D: ev.Tags.GetD(), NPub: npub, Name: a.Name, NIP05: a.NIP05, Jobs: a.Capabilities.SupportedJobs,
 		PerMinuteMsats: a.Pricing.SandboxMin, BaseMsats: a.Lightwork.BaseMsats, Prices: a.Lightwork.Prices, Paused: a.Lightwork.Paused, FreePoW: a.Lightwork.FreePoW, Modes: a.Lightwork.Modes,
-		HostImage: a.Lightwork.HostImage, Confinement: a.Lightwork.Confined, PayeeNode: a.Lightwork.PayeeNode, Network: a.Lightwork.Network, Encryption: a.Encryption,
+		HostImage: a.Lightwork.HostImage, Confinement: a.Lightwork.Confined, PayeeNode: a.Lightwork.PayeeNode, Tree: a.Lightwork.Tree, Network: a.Lightwork.Network, Encryption: a.Encryption,
 		Completed: a.Stability.JobsCompleted, SuccessRate: a.Stability.SuccessRate, UpdatedAt: ev.CreatedAt.Time().UTC(),
 		Plain: len(a.Lightwork.Modes) == 0,
 	}, true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/domain"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // beats are the latest signs of life, by provider and d.
@@ -31,6 +32,40 @@ func (s Scout) beats(ctx context.Context, list []Listing) (map[string]time.Time,
 	}
 
 	return at, nil
+}
+
+// noteEnds notes which keys of the list ended. A key's own events tell, and those of the
+// key that follows it, which the first cannot have deleted. A statement that is dated
+// ahead of our clock counts too: its key says that it is not to be trusted.
+func (s Scout) noteEnds(ctx context.Context, list []Listing) error {
+	var history receipts.KeyHistory
+	for chunk := range slices.Chunk(providersOf(list), filterMax) {
+		for _, f := range []nostr.Filter{
+			{Kinds: []int{kinds.KeyChange}, Authors: chunk, Limit: listingsPage},
+			{Kinds: []int{kinds.KeyChange}, Tags: nostr.TagMap{"p": chunk}, Limit: listingsPage},
+		} {
+			events, err := s.query(ctx, f)
+			if err != nil {
+				return err
+			}
+			for _, ev := range events {
+				doc, err := ev.MarshalJSON()
+				if err != nil {
+					continue
+				}
+				if read, err := receipts.ParseEvent(doc, receipts.MaxKeyStatementBytes); err == nil {
+					_, _ = history.Add(read) // anybody may publish what is none
+				}
+			}
+		}
+	}
+
+	for i := range list {
+		if end, ended := history.End(list[i].Provider); ended {
+			list[i].End = &end
+		}
+	}
+	return nil
 }
 
 // providersOf is each provider of the list once.

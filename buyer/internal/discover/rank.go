@@ -114,6 +114,12 @@ func (s Scout) FindAmong(ctx context.Context, schemaID string, keys []string) ([
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
+	if err := s.noteEnds(ctx, list); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 { // of a key that was asked for, its end is the answer
+		list = slices.DeleteFunc(list, func(l Listing) bool { return l.End != nil })
+	}
 	beats, err := s.beats(ctx, list)
 	if err != nil {
 		return nil, err

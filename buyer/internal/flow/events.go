@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/internal/text"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -179,6 +180,9 @@ func (f *Follower) feedback(ctx context.Context, p purchase.View, ev nostr.Event
 		f.say("provider", "processing", 0, "", progressText(info, ev.Content))
 		f.heard.unchanged = !p.State.Terminal()
 	case "partial":
+		if room := ev.Tags.Find(tree.RoomTag); room != nil {
+			return f.send(ctx, p, room)
+		}
 		if what, words := partial(ev.Content); words != "" {
 			f.say("provider", what, 0, "", text.Clean(words))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/internal/proof"
 	"github.com/lightwork-market/lightwork/buyer/internal/refund"
 	"github.com/lightwork-market/lightwork/buyer/internal/result"
+	"github.com/lightwork-market/lightwork/buyer/internal/trees"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/payments"
 )
@@ -105,6 +106,7 @@ type Flow struct {
 	Results result.Store
 	Proofs  proof.Store
 	Refunds *refund.Desk
+	Trees   *trees.Trees // nil: no purchase has one
 	Log     *slog.Logger
 	// AnswerTimeout is how long a provider may be silent after a request.
 	AnswerTimeout time.Duration
@@ -140,7 +142,9 @@ type Follower struct {
 	events chan nostr.Event
 	told   chan struct{}         // closed once what is ours to publish was offered to the relays
 	paid   chan payments.Payment // from the payment's own goroutine
+	halted chan error            // from there: why the owner keeps it back
 	found  chan func()           // keeps the others that were found; cap 1
+	sent   chan upload           // from the goroutine that sends the purchase's tree
 
 	heard   hearing
 	askedAt time.Time
@@ -150,10 +154,20 @@ type Follower struct {
 	// the fee for the attempt is paid.
 	postpay, afterFee *nostr.Event
 
+	sending bool // the tree's goroutine runs
+
 	paidAt   time.Time // when we learned of the payment
 	early    bool      // money moved well before the result in boxes came
 	back     *payments.Payment
 	backLong <-chan time.Time // the provider's reason for a payment that came back may come until then
+}
+
+// upload is news of the chunks that are sent.
+type upload struct {
+	chunks, of   int64
+	bytes, total int64
+	over         bool
+	err          error // with over
 }
 
 // Follower makes one for a purchase. tell may be nil.
@@ -163,7 +177,7 @@ func (f *Flow) Follower(requestID string, tell func(purchase.Progress)) *Followe
 	}
 	return &Follower{
 		Flow: f, id: requestID, tell: tell, heard: hearing{seen: map[string]bool{}},
-		events: make(chan nostr.Event, 256), told: make(chan struct{}), paid: make(chan payments.Payment, 1), found: make(chan func(), 1),
+		events: make(chan nostr.Event, 256), told: make(chan struct{}), paid: make(chan payments.Payment, 1), halted: make(chan error, 1), found: make(chan func(), 1), sent: make(chan upload),
 	}
 }
 

@@ -137,6 +137,13 @@ func (f *Follower) run(ctx context.Context, p purchase.View) error {
 			err = f.event(ctx, ev)
 		case pay := <-f.paid:
 			err = f.payment(ctx, pay)
+		case why := <-f.halted:
+			f.say("wallet", "halted", 0, "", why.Error())
+			continue
+		case u := <-f.sent:
+			f.sending, f.heard.unchanged = !u.over, true
+			u.tell(f.say)
+			continue
 		case <-f.backLong:
 			err = f.returned(ctx)
 		case <-ask:

@@ -18,7 +18,12 @@ import (
 // reports its terminal state.
 func (f *Follower) pay(ctx context.Context, p purchase.Purchase) {
 	f.g.Go(func() error {
-		pay, err := f.Payer.Outcome(ctx, p, f.told)
+		pay, err := f.Payer.Outcome(ctx, p, f.told, func(why error) {
+			select {
+			case f.halted <- why:
+			case <-ctx.Done():
+			}
+		})
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/internal/backoff"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
 // Timeout bounds the wallet's search for a route; the payment itself may be held for
@@ -27,6 +28,8 @@ const (
 	feeGone = 10 * Timeout
 	// neverSent is why a payment failed that no wallet was told to make.
 	neverSent = "it was never sent"
+	// lookAgain is how often a payment that the owner keeps back asks whether it may go.
+	lookAgain = time.Second
 )
 
 // ErrOtherWallet: a payment was begun with another wallet than the configured one,
@@ -69,7 +72,9 @@ type Payer struct {
 	Wallet payments.Payer // nil: only free jobs are bought
 	Store  Store
 	Limits purchase.Limits
-	Log    *slog.Logger
+	// MaySpend is asked before a wallet is told of a payment.
+	MaySpend payments.MaySpend
+	Log      *slog.Logger
 
 	node atomic.Pointer[payments.Node] // the wallet's, once it has said who it is
 }
@@ -110,11 +115,13 @@ func (p *Payer) Reserve(ctx context.Context, requestID string, c purchase.Charge
 
 // Outcome sees the payment of a purchase that is due through, until the wallet knows
 // how it ended. It may be called again after a restart: a state that is not known is
-// asked for until it is (B1-B6). Nothing is sent before told is closed.
-func (p *Payer) Outcome(ctx context.Context, of purchase.Purchase, told <-chan struct{}) (payments.Payment, error) {
-	due, bolt11 := of.Due()
+// asked for until it is (B1-B6). Nothing is sent before told is closed, nor while the owner
+// keeps all spending back, which halted hears once.
+func (p *Payer) Outcome(ctx context.Context, of purchase.Purchase, told <-chan struct{}, halted func(why error)) (payments.Payment, error) {
+	due, text := of.Due()
+	isHalted := false
 	for pause := time.Second; ; {
-		pay, err := p.attempt(ctx, of, due, bolt11, told)
+		pay, err := p.attempt(ctx, of, due, text, told)
 		if err == nil && due.FailureUnsure(pay) {
 			err = fmt.Errorf("%w; of the last time it says: %s", ErrForgotten, pay.FailureReason)
 		}
@@ -125,6 +132,22 @@ func (p *Payer) Outcome(ctx context.Context, of purchase.Purchase, told <-chan s
 			return payments.Payment{}, ctx.Err()
 		}
 
+		if errors.Is(err, payments.ErrSpendingStopped) {
+			if !isHalted {
+				isHalted = true
+				halted(err)
+			}
+			if pay, over := lapsed(*due, text); over {
+				return pay, nil
+			}
+			pause = lookAgain
+			if backoff.Wait(ctx, &pause, lookAgain) != nil {
+				return payments.Payment{}, ctx.Err()
+			}
+			continue
+		}
+
+		isHalted = false
 		p.Log.Warn("payment state not known, asking again", "request", of.RequestID, "payment_hash", due.PaymentHash, "in", pause, "err", err)
 		if backoff.Wait(ctx, &pause, 30*time.Second) != nil {
 			return payments.Payment{}, ctx.Err()
@@ -137,7 +160,7 @@ func (p *Payer) Outcome(ctx context.Context, of purchase.Purchase, told <-chan s
 // is paid, and one that came before the acceptance does not name it. That it is sent is
 // written down before, and how often. A payment that was not sent before its purchase
 // was canceled is not sent any more.
-func (p *Payer) attempt(ctx context.Context, of purchase.Purchase, due *purchase.Attempt, bolt11 string, told <-chan struct{}) (payments.Payment, error) {
+func (p *Payer) attempt(ctx context.Context, of purchase.Purchase, due *purchase.Attempt, text string, told <-chan struct{}) (payments.Payment, error) {
 	hash := due.PaymentHash
 	pay, err := p.Wallet.LookupPayment(ctx, hash)
 	switch {
@@ -162,6 +185,9 @@ func (p *Payer) attempt(ctx context.Context, of purchase.Purchase, due *purchase
 		return payments.Payment{}, ctx.Err()
 	}
 
+	if err := p.MaySpend.Ask(); err != nil {
+		return payments.Payment{}, err
+	}
 	switch err := p.Store.SetSent(ctx, of.RequestID, hash); {
 	case errors.Is(err, purchase.ErrNeverSent):
 		return payments.Payment{Hash: hash, State: payments.PaymentFailed, AmountMsats: due.AmountMsats, FailureReason: neverSent}, nil
@@ -175,7 +201,7 @@ func (p *Payer) attempt(ctx context.Context, of purchase.Purchase, due *purchase
 	due.Sent++
 
 	err = p.Wallet.SendPayment(ctx, payments.Pay{
-		BOLT11: bolt11, AmountMsats: due.AmountMsats, FeeLimitMsats: due.FeeLimitMsats, Timeout: Timeout, ToldAt: before,
+		BOLT11: text, AmountMsats: due.AmountMsats, FeeLimitMsats: due.FeeLimitMsats, Timeout: Timeout, ToldAt: before,
 	})
 	if payments.NeverSent(err) {
 		return p.afterRefusal(ctx, *due, err)
@@ -184,6 +210,19 @@ func (p *Payer) attempt(ctx context.Context, of purchase.Purchase, due *purchase
 		return payments.Payment{}, fmt.Errorf("send payment: %w", err)
 	}
 	return p.Wallet.TrackPayment(ctx, hash)
+}
+
+// lapsed is the end of a payment whose invoice expired before any wallet was told of it:
+// it cannot be paid any more, and was not.
+func lapsed(due purchase.Attempt, text string) (pay payments.Payment, over bool) {
+	inv, err := bolt11.Decode(text)
+	if err != nil || due.Sent > 0 || time.Now().Before(inv.ExpiresAt()) {
+		return pay, false
+	}
+	return payments.Payment{
+		Hash: due.PaymentHash, State: payments.PaymentFailed, AmountMsats: due.AmountMsats,
+		FailureReason: neverSent + ": " + payments.ErrSpendingStopped.Error() + ", and the invoice has expired",
+	}, true
 }
 
 // afterRefusal asks the wallet once more before it believes that nothing was sent.

@@ -9,9 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcec/v2/ecdsa"
+
 	"github.com/lightwork-market/lightwork/buyer/internal/pay"
 	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/payments"
+	"github.com/lightwork-market/lightwork/payments/bolt11"
 )
 
 var errDown = errors.New("the wallet is down")
@@ -80,6 +84,8 @@ func nameOf(w *wallet) string {
 	return node.Wallet()
 }
 
+func nobody(error) {}
+
 // TestOutcome: a payment is sent at most once whatever the wallet says of it, never
 // before that is written down, and never by a wallet that did not begin it.
 func TestOutcome(t *testing.T) {
@@ -123,7 +129,7 @@ func TestOutcome(t *testing.T) {
 
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // by the test's own clock
 				defer cancel()
-				got, err := payer(&w, &l).Outcome(ctx, p, told)
+				got, err := payer(&w, &l).Outcome(ctx, p, told, nobody)
 				if !errors.Is(err, tt.err) || tt.err == nil && got.State != tt.want {
 					t.Errorf("%s, %v", got.State, err)
 				}
@@ -142,7 +148,7 @@ func TestNothingIsSentUntold(t *testing.T) {
 		l := ledger{}
 		told, done := make(chan struct{}), make(chan error)
 		go func() {
-			_, err := payer(&w, &l).Outcome(t.Context(), paying(nameOf(&w), 0), told)
+			_, err := payer(&w, &l).Outcome(t.Context(), paying(nameOf(&w), 0), told, nobody)
 			done <- err
 		}()
 		synctest.Wait()
@@ -154,6 +160,86 @@ func TestNothingIsSentUntold(t *testing.T) {
 			t.Errorf("sent %d times, %v", w.sent, err)
 		}
 	})
+}
+
+// TestHaltedPaymentWaits: while the owner keeps money back, nothing is sent or noted, which
+// is said once; then it is sent once. What was in flight before is asked for all the same.
+func TestHaltedPaymentWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := wallet{lookups: []any{payments.ErrNotFound}}, ledger{}
+		stopped, told, said := true, make(chan struct{}), 0
+		close(told)
+		p := payer(&w, &l)
+		p.MaySpend = func() error {
+			if stopped {
+				return fmt.Errorf("%w: by the owner", payments.ErrSpendingStopped)
+			}
+			return nil
+		}
+		done := make(chan error)
+		go func() {
+			_, err := p.Outcome(t.Context(), paying(nameOf(&w), 0), told, func(error) { said++ })
+			done <- err
+		}()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if w.sent != 0 || len(l.noted) != 0 || said != 1 {
+			t.Errorf("sent %d times, noted %d times, said %d times", w.sent, len(l.noted), said)
+		}
+
+		under := wallet{lookups: []any{payments.PaymentInFlight}}
+		p.Wallet = &under
+		if pay, err := p.Outcome(t.Context(), paying(nameOf(&under), 1), told, nobody); err != nil || pay.State != payments.PaymentSucceeded || under.sent != 0 {
+			t.Errorf("%s, %v, sent %d times", pay.State, err, under.sent)
+		}
+		p.Wallet = &w
+		stopped = false
+		if err := <-done; err != nil || w.sent != 1 {
+			t.Errorf("sent %d times, %v", w.sent, err)
+		}
+	})
+}
+
+// TestHaltedPaymentEnds: an invoice that expires while money is kept back is paid no more;
+// that is certain only where no wallet was told of it.
+func TestHaltedPaymentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, l := wallet{lookups: []any{payments.ErrNotFound}}, ledger{}
+		told := make(chan struct{})
+		close(told)
+		p := payer(&w, &l)
+		p.MaySpend = func() error { return payments.ErrSpendingStopped }
+		of := paying(nameOf(&w), 0)
+		of.BOLT11 = invoiceFor(t, 10*time.Minute)
+		began := time.Now()
+		pay, err := p.Outcome(t.Context(), of, told, nobody)
+		if err != nil || pay.State != payments.PaymentFailed || w.sent != 0 || time.Since(began) > 11*time.Minute {
+			t.Errorf("%s, %v after %v", pay.State, err, time.Since(began))
+		}
+
+		of.Attempt.Sent = 1
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if pay, err := p.Outcome(ctx, of, told, nobody); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s, %v", pay.State, err)
+		}
+	})
+}
+
+// invoiceFor is an invoice that expires so soon.
+func invoiceFor(t *testing.T, expiry time.Duration) string {
+	t.Helper()
+	key, _ := btcec.PrivKeyFromBytes([]byte{31: 1})
+	inv := &bolt11.Invoice{
+		Network: payments.Play, AmountMsats: 1000, CreatedAt: time.Now(), PaymentHash: payments.Hash{1}, PaymentSecret: [32]byte{1}, Expiry: expiry, Features: []int{8, 14},
+	}
+	text, err := bolt11.Encode(inv, func(digest [32]byte) ([65]byte, error) {
+		return [65]byte(ecdsa.SignCompact(key, digest[:], true)), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // TestLostAndNow: what the wallet cannot tell is lost; what was never sent for long has

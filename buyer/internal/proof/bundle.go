@@ -165,7 +165,9 @@ func summaryOf(b *receipts.Bundle) []byte {
 // receipt before one: the chain is no required claim.
 const previousWithin = 100
 
-// previousOf finds the provider's receipt before this one, if it was ours too.
+// previousOf finds the provider's receipt before this one, if it was ours too. One of a
+// key that the provider had before is left out: a reader who knows of no key change would
+// take it for another provider's.
 func previousOf(ctx context.Context, store Evidence, doc []byte) ([]byte, bool) {
 	rec, err := receipts.ParseReceipt(doc)
 	if err != nil || rec.PreviousReceiptHash == nil {
@@ -183,9 +185,11 @@ func previousOf(ctx context.Context, store Evidence, doc []byte) ([]byte, bool) 
 		}
 		for _, raw := range signed {
 			ev, err := receipts.ParseEvent(raw, purchase.MaxEventBytes)
-			if err == nil && hashing.Bytes([]byte(ev.Content)) == *rec.PreviousReceiptHash {
-				return []byte(ev.Content), true
+			if err != nil || hashing.Bytes([]byte(ev.Content)) != *rec.PreviousReceiptHash {
+				continue
 			}
+			previous, err := receipts.ParseReceipt([]byte(ev.Content))
+			return []byte(ev.Content), err == nil && previous.ProviderID == rec.ProviderID
 		}
 	}
 

@@ -263,10 +263,7 @@ func (c agentsCallCmd) callOnce(ctx context.Context, s *app.Streams, req host.Ca
 	if err := sup.Start(ctx, spec); err != nil {
 		return nil, advice.Hint(err, "lightwork agents test "+dir+" finds out what is wrong with it")
 	}
-	h, err := host.New(host.Config{Supervisor: sup, Directive: func(context.Context, string, string) (string, error) { return "human-" + wire.NewID(), nil }})
-	if err != nil {
-		return nil, err
-	}
+	h := host.New(host.Config{Supervisor: sup, Directive: func(context.Context, string, string) (string, error) { return "human-" + wire.NewID(), nil }})
 	req.AgentID = m.ID
 	out, failed := h.Call(ctx, req, emit)
 	if failed != nil {

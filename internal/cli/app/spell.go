@@ -29,7 +29,8 @@ func (g *Globals) spellCommand(command string) string {
 		if dir := filepath.Dir(g.Config); dir != "." {
 			return name + " init --dir " + display.ShellWord(dir)
 		}
-	case "doctor", "top", "keys", "relay", "provider", "buyer", "jobs", "agents", "tools", "receipts", "wallet", "policy", "backup", "restore", "config", "ask", "pipeline", "sandbox":
+	case "run", "status", "doctor", "top", "keys", "relay", "provider", "buyer", "jobs", "agents", "tools", "receipts", "wallet", "policy", "backup", "restore", "prune", "config", "ask", "pipeline", "sandbox",
+		"spendings", "earnings", "alerts", "stop-spending", "resume-spending":
 		if g.Config != "" && g.Config != config.DefaultFile {
 			return name + " -c " + display.ShellWord(g.Config) + " " + command
 		}

@@ -25,7 +25,10 @@ type Cmd struct {
 	Discover buyerDiscoverCmd     `cmd:"" help:"List providers, best first, and why."`
 	Submit   buyerSubmitCmd       `cmd:"" help:"Buy a job and wait for the result and the receipt."`
 	Resubmit buyerResubmitCmd     `cmd:"" help:"Order the job of a purchase that has ended once more."`
-	Resume   buyerResumeCmd       `cmd:"" help:"Go on with purchases that were interrupted."`
+	Run      buyerRunCmd          `cmd:"" help:"Go on with purchases, and take those that other commands order, until interrupted."`
+	Resume   buyerResumeCmd       `cmd:"" help:"Go on with purchases that were interrupted, all at once."`
+	Follow   buyerFollowCmd       `cmd:"" help:"Show what becomes of a purchase, whichever process works on it."`
+	Wait     buyerWaitCmd         `cmd:"" help:"Wait until purchases have ended."`
 	List     buyerListCmd         `cmd:"" help:"List purchases."`
 	Show     buyerShowCmd         `cmd:"" help:"Show one purchase."`
 	Panels   panel.BuyerPanelsCmd `cmd:"" help:"List jobs that were given to several providers."`
@@ -125,34 +128,52 @@ func (b buyerCancelCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if err != nil {
 			return err
 		}
-		if p.State.Terminal() && !b.WalletLost {
-			if ended, err := n.Client.EndOrder(ctx, p.RequestID); ended || err != nil {
-				fmt.Fprintln(s.Err, "lightwork: no further provider is asked")
-				return err
-			}
-		}
-
-		if p.State.Terminal() {
-			return advice.Hint(fmt.Errorf("purchase %s has ended: it is %s", display.Short(p.RequestID), p.State), "lightwork buyer show "+display.Short(p.RequestID))
-		}
 		if b.WalletLost {
 			return b.giveUp(ctx, s, g, n, p)
 		}
-		if err := n.Client.Cancel(ctx, p.RequestID); err != nil {
+		id, ended, err := b.wish(ctx, s, n, p.RequestID)
+		if ended || err != nil {
 			return err
 		}
-
-		fmt.Fprintln(s.Err, "lightwork: asked the provider to stop", display.Short(p.RequestID))
-		p, err = n.Purchases.Purchase(ctx, p.RequestID)
-		if err != nil || p.State.Terminal() {
-			return err
-		}
-		err = follow(ctx, s, n, p.RequestID, purchase.Outputs{}, false)
-		return b.outcome(ctx, s, n, p.RequestID, err)
+		err = follow(ctx, s, n, id, purchase.Outputs{}, false)
+		return b.outcome(ctx, s, n, id, err)
 	})
 }
 
+// wish asks for the end of the order that a request was made for, at the request that
+// counts now: while another process works on the order that may change.
+func (b buyerCancelCmd) wish(ctx context.Context, s *app.Streams, n *node.Buyer, id string) (last string, ended bool, err error) {
+	for {
+		p, err := n.Purchases.Latest(ctx, id)
+		if err != nil {
+			return "", false, err
+		}
+		if p.State.Terminal() {
+			ended, err := n.Client.EndOrder(ctx, p.RequestID)
+			if ended || err != nil {
+				fmt.Fprintln(s.Err, "lightwork: no further provider is asked")
+				return p.RequestID, true, err
+			}
+			return "", false, advice.Hint(fmt.Errorf("purchase %s has ended: it is %s", display.Short(p.RequestID), p.State), "lightwork buyer show "+display.Short(p.RequestID))
+		}
+
+		err = n.Client.Cancel(ctx, p.RequestID)
+		if errors.Is(err, buyer.ErrConflict) && ctx.Err() == nil {
+			continue // it has just gone on
+		}
+		if err != nil {
+			return "", false, err
+		}
+		fmt.Fprintln(s.Err, "lightwork: asked the provider to stop", display.Short(p.RequestID))
+		p, err = n.Purchases.Purchase(ctx, p.RequestID)
+		return p.RequestID, p.State.Terminal(), err
+	}
+}
+
 func (b buyerCancelCmd) giveUp(ctx context.Context, s *app.Streams, g *app.Globals, n *node.Buyer, p buyer.Purchase) error {
+	if p.State.Terminal() {
+		return advice.Hint(fmt.Errorf("purchase %s has ended: it is %s", display.Short(p.RequestID), p.State), "lightwork buyer show "+display.Short(p.RequestID))
+	}
 	again := g.Spell("lightwork buyer resume " + display.Short(p.RequestID))
 	if err := n.Client.GiveUp(ctx, p.RequestID); errors.Is(err, buyer.ErrWalletHere) {
 		return advice.Hint(err, "lightwork buyer resume "+display.Short(p.RequestID)+"; of a wallet that is lost, put another in its place in lightwork.yaml first, or backend: none")

@@ -10,99 +10,46 @@ import (
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
-	"github.com/lightwork-market/lightwork/internal/cli/panel"
 	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/lease"
 	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/buying"
 	"github.com/lightwork-market/lightwork/provider"
 )
 
-type buyerResumeCmd struct {
-	ID string `arg:"" optional:"" help:"One purchase (id or its beginning); all open ones if left out."`
-	purchase.Outputs
-	JSON bool `help:"Print JSON."`
-}
-
-// Help is shown below the flags.
-func (buyerResumeCmd) Help() string { return buyerSubmitCmd{}.Help() }
-
-// Run goes on with open purchases, one after the other.
-func (b buyerResumeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
-	if err := b.Check(); err != nil {
-		return err
-	}
-
-	return purchase.WithBuyer(ctx, s, g, func(ctx context.Context, n *node.Buyer) error {
-		if strings.HasPrefix(b.ID, panel.Prefix) {
-			p, err := panel.Find(ctx, n.Purchases, b.ID)
-			if err != nil {
-				return err
-			}
-			return panel.Follow(ctx, s, n, p.ID, b.Outputs, b.JSON)
-		}
-
-		ids, err := openOrders(ctx, n)
-		if err != nil {
-			return err
-		}
-		if b.ID != "" {
-			p, err := purchase.Find(ctx, n.Purchases, b.ID)
-			if err != nil {
-				return err
-			}
-			ids = []string{p.RequestID}
-		}
-
-		if len(ids) == 0 {
-			fmt.Fprintln(s.Err, "lightwork: no purchase is open")
-			return nil
-		}
-		if b.Outputs != (purchase.Outputs{}) && len(ids) > 1 {
-			return advice.Usage("name the purchase", "--out and --files are for one purchase, and %d are open", len(ids))
-		}
-
-		var last error
-		for _, id := range ids {
-			goOn := follow
-			if strings.HasPrefix(id, panel.Prefix) {
-				goOn = panel.Follow
-			}
-			if err := goOn(ctx, s, n, id, b.Outputs, b.JSON); err != nil {
-				last = err
-			}
-			if ctx.Err() != nil {
-				break
-			}
-		}
-
-		return last
-	})
-}
-
-// openOrders are the ids of open panels, and of the requests to follow that belong to
-// none.
-func openOrders(ctx context.Context, n *node.Buyer) ([]string, error) {
-	panels, err := n.Purchases.OpenPanels(ctx)
-	if err != nil {
-		return nil, err
-	}
-	single, err := n.Purchases.Unfinished(ctx)
-	return append(panels, single...), err
-}
-
-// follow carries a purchase to its end, tells what happens on stderr, and
-// prints the outcome on stdout.
+// follow carries a purchase to its end, tells what happens on stderr, and prints the
+// outcome on stdout. While another process works on it, it looks on.
 func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out purchase.Outputs, asJSON bool) error {
-	show := purchase.NewTimeline(s.Err)
-	p, err := n.Client.FollowOrder(ctx, id, show.Step)
+	p, err := carry(ctx, s, n, id, purchase.NewTimeline(s.Err).Step)
+	return finish(ctx, s, n.Purchases, id, p, out, asJSON, err)
+}
+
+// carry works on a purchase, or looks on while another process does: should that one
+// end, it is ours.
+func carry(ctx context.Context, s *app.Streams, n *node.Buyer, id string, tell func(buyer.Progress)) (buyer.Purchase, error) {
+	for {
+		p, err := n.Orders.FollowOrder(ctx, id, tell)
+		if errors.Is(err, lease.ErrHeld) {
+			purchase.TellWorker(s, id, err)
+			p, err = n.Purchases.WatchOrder(ctx, id, tell)
+		}
+		if !errors.Is(err, buying.ErrIdle) {
+			return p, err
+		}
+	}
+}
+
+// finish prints what came of following a purchase.
+func finish(ctx context.Context, s *app.Streams, bought *node.Purchases, id string, p buyer.Purchase, out purchase.Outputs, asJSON bool, err error) error {
 	if p.RequestID == "" { // it did not come so far as to read it
-		if stored, serr := n.Purchases.Purchase(context.WithoutCancel(ctx), id); serr == nil {
+		if stored, serr := bought.Purchase(context.WithoutCancel(ctx), id); serr == nil {
 			p = stored
 		}
 	}
 
 	if err == nil {
-		err = out.Write(ctx, n, p)
+		err = out.Write(ctx, bought, p)
 		switch {
 		case err != nil || out.Out == "":
 		case p.ReceiptID == "" && p.ResultEvent == nil:
@@ -132,6 +79,8 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 	switch {
 	case err == nil:
 		return purchase.Unmet(p)
+	case errors.Is(err, buying.ErrIdle):
+		return advice.Unfinished(fmt.Errorf("%s: %w", display.Short(id), err), again+" goes on with it")
 	case !p.State.Terminal() && ctx.Err() != nil:
 		return advice.Unfinished(fmt.Errorf("interrupted; %s: %s", purchase.Left(p), again), "lightwork buyer cancel "+display.Short(id)+" asks the provider to stop it")
 	case !p.State.Terminal():
@@ -140,6 +89,8 @@ func follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 		return advice.Unfinished(err, app.NextStep(err, display.Short(id)))
 	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateFailed:
 		err = fmt.Errorf("%w: %s", buyer.ErrFailed, p.Reason)
+	case errors.Is(err, buyer.ErrFailed) && p.State == buyer.StateCanceled:
+		err = fmt.Errorf("the purchase was canceled: %s", p.Reason)
 	}
 
 	if back := purchase.CameBack(p); back != "" {

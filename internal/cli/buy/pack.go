@@ -5,20 +5,26 @@ import (
 	"bytes"
 	"cmp"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/lightwork-market/lightwork/market/tree"
 )
 
-// Bounds of a folder that travels inside a request.
+// Bounds of a folder that travels inside a request. A larger one travels as a tree.
 const (
 	packMax   = 40 << 10 // packed: a relay's event limit is 64 KiB
-	packFile  = 8 << 20  // one file, before packing
+	packFile  = 8 << 20  // one file, and all of them, before packing
 	packFiles = 2000
 )
+
+// errLarge: a folder does not fit a request.
+var errLarge = errors.New("too large for a request")
 
 // packed is a folder that travels inside a request.
 type packed struct {
@@ -51,7 +57,7 @@ func isSecretName(name string) bool {
 // findSecrets lists the files whose names say that they are not for strangers.
 func findSecrets(fsys fs.FS, keep map[string]bool) ([]string, error) {
 	var found []string
-	err := walkPacked(fsys, keep, func(name string, d fs.DirEntry) error {
+	err := walkPacked(fsys, keep, tree.MaxEntries, func(name string, d fs.DirEntry) error {
 		if !d.IsDir() && isSecretName(d.Name()) {
 			found = append(found, name)
 		}
@@ -62,7 +68,7 @@ func findSecrets(fsys fs.FS, keep map[string]bool) ([]string, error) {
 
 // walkPacked visits what PackFS packs: the files in keep and their folders, or, if that
 // is nil, everything but .git.
-func walkPacked(fsys fs.FS, keep map[string]bool, visit func(name string, d fs.DirEntry) error) error {
+func walkPacked(fsys fs.FS, keep map[string]bool, most int, visit func(name string, d fs.DirEntry) error) error {
 	folders := map[string]bool{}
 	for name := range keep {
 		for at := path.Dir(name); at != "." && !folders[at]; at = path.Dir(at) {
@@ -86,8 +92,8 @@ func walkPacked(fsys fs.FS, keep map[string]bool, visit func(name string, d fs.D
 			return nil
 		}
 
-		if files++; files > packFiles {
-			return fmt.Errorf("more than %d files", packFiles)
+		if files++; files > most {
+			return &tree.LimitError{What: "files, folders and links", Most: int64(most)}
 		}
 		return visit(name, d)
 	})
@@ -105,10 +111,13 @@ func PackFS(fsys fs.FS, keep map[string]bool) (*packed, error) {
 	}
 	tw := tar.NewWriter(gz)
 	p := &packed{}
-	err = walkPacked(fsys, keep, func(name string, d fs.DirEntry) error {
+	err = walkPacked(fsys, keep, tree.MaxEntries, func(name string, d fs.DirEntry) error {
 		n, err := packEntry(tw, fsys, name, d)
 		if !d.IsDir() {
 			p.files, p.bytes = p.files+1, p.bytes+n
+		}
+		if err == nil && (p.files > packFiles || p.bytes > packFile || buf.Len() > packMax) {
+			return errLarge
 		}
 		return err
 	})
@@ -119,7 +128,7 @@ func PackFS(fsys fs.FS, keep map[string]bool) (*packed, error) {
 		return nil, err
 	}
 	if buf.Len() > packMax {
-		return nil, fmt.Errorf("%d bytes when packed, at most %d fit into a request", buf.Len(), packMax)
+		return nil, errLarge
 	}
 
 	p.Archive = buf.Bytes()
@@ -140,7 +149,7 @@ func packEntry(tw *tar.Writer, fsys fs.FS, name string, d fs.DirEntry) (int64, e
 		h.Typeflag, h.Name, h.Mode = tar.TypeDir, name+"/", 0o755
 	case info.Mode().IsRegular():
 		if info.Size() > packFile {
-			return 0, fmt.Errorf("%s is larger than %d bytes", name, packFile)
+			return 0, errLarge
 		}
 		if data, err = fs.ReadFile(fsys, name); err != nil {
 			return 0, err
@@ -158,7 +167,7 @@ func packEntry(tw *tar.Writer, fsys fs.FS, name string, d fs.DirEntry) (int64, e
 			return 0, fmt.Errorf("the link %s leads out of the folder, to %s", name, h.Linkname)
 		}
 	default:
-		return 0, nil // sockets and devices do not travel
+		return 0, &tree.EntryError{Name: name, Reason: "is a device, a socket or a pipe; only files, folders and links travel"}
 	}
 
 	if err := tw.WriteHeader(h); err != nil {

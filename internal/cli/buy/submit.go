@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
+	panels "github.com/lightwork-market/lightwork/internal/cli/panel"
 	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node"
@@ -34,7 +35,7 @@ type buyerSubmitCmd struct {
 	Prompt         string         `help:"Have a text written (oa.text_generation.v1): the prompt." placeholder:"TEXT"`
 	Input          string         `help:"A file with the request document ('-' for stdin), instead of the flags below." placeholder:"FILE"`
 	InputJob       []string       `help:"Take the result of an earlier purchase (id or its beginning) as an input: after --prompt, or with --schema as the whole request document. May be repeated after --prompt." placeholder:"ID"`
-	Repo           string         `help:"A folder to send along, mounted at /workspace. It becomes PUBLIC: all its files but .git and those that git ignores are in the request." type:"existingdir" placeholder:"DIR"`
+	Repo           string         `help:"A folder to send along, mounted at /workspace: all its files but .git and those that git ignores. Up to 40 KB packed it is in the request, and PUBLIC; a larger one is encrypted for the provider alone." type:"existingdir" placeholder:"DIR"`
 	IncludeSecrets bool           `help:"Send files of --repo even if their names are those of secrets (.env, *.key, ...)."`
 	Git            string         `help:"The https address of a git repository that the provider fetches, instead of --repo." placeholder:"URL"`
 	Commit         string         `help:"With --git: the full id of the commit." placeholder:"ID"`
@@ -52,6 +53,7 @@ type buyerSubmitCmd struct {
 	Encrypt  bool              `help:"Encrypt the request and all answers (NIP-44). Then nobody else can check what the receipt is for."`
 	Watch    bool              `help:"Ask for plain delivery. While a free job runs you see its output, while a paid job runs only that it does."`
 	purchase.Outputs
+	Detach  bool `help:"Print the id and come back at once: the buyer that runs here (buyer run) works on it, or where none does a process of its own in the background."`
 	DryRun  bool `help:"Print which provider would be asked, for which job and for how much; send nothing."`
 	Explain bool `help:"List the providers that could do this very job, best first, with the reasons, and those that could not; send nothing."`
 	named
@@ -89,9 +91,9 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if b.Watch {
 		b.Delivery = receipts.DeliveryPlain
 	}
-	document, archive, err := b.read(ctx, s)
+	document, files, err := b.read(ctx, s)
 	if err == nil {
-		err = b.checkDocument(document, archive)
+		err = b.checkDocument(document, files)
 	}
 	if err != nil {
 		return err
@@ -106,18 +108,21 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		}
 
 		inputs, err := b.inputs(ctx, n)
+		if err == nil {
+			err = files.pack(s, n, b.sentOrNot())
+		}
 		if err != nil {
 			return err
 		}
-		order, err := b.order(document, archive, inputs)
+		order, err := b.order(document, files, inputs)
 		if err != nil {
 			return err
 		}
 		if b.Open {
-			return b.submitOpen(ctx, s, n, order)
+			return b.submitOpen(ctx, s, g, n, order)
 		}
 		if b.panel() {
-			return b.submitPanel(ctx, s, n, order)
+			return b.submitPanel(ctx, s, g, n, order)
 		}
 
 		order.Provider = provider
@@ -147,8 +152,19 @@ func (b buyerSubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 		if err != nil {
 			return notPlaced(err)
 		}
-		return follow(ctx, s, n, p.RequestID, b.Outputs, b.JSON)
+		return b.goOn(ctx, s, g, n, p.RequestID)
 	})
+}
+
+// goOn works on what was placed, or leaves that to another process.
+func (b buyerSubmitCmd) goOn(ctx context.Context, s *app.Streams, g *app.Globals, n *node.Buyer, id string) error {
+	switch {
+	case b.Detach:
+		return detach(ctx, s, g, n, id, b.JSON)
+	case strings.HasPrefix(id, panels.Prefix):
+		return panels.Follow(ctx, s, n, id, b.Outputs, b.JSON)
+	}
+	return follow(ctx, s, n, id, b.Outputs, b.JSON)
 }
 
 // notPlaced says why an order was not even sent.
@@ -189,6 +205,9 @@ func (b buyerSubmitCmd) check() (provider string, err error) {
 
 	if err := b.checkSeveral(); err != nil {
 		return "", err
+	}
+	if b.Detach && (b.Outputs != (purchase.Outputs{}) || b.DryRun || b.Explain) {
+		return "", advice.Usage("lightwork receipts export writes the bundle later", "--detach cannot be given together with --out, --files, --dry-run or --explain")
 	}
 	if len(b.To) == 1 && !b.panel() {
 		if provider, err = receipts.ParseKey(b.To[0]); err != nil {

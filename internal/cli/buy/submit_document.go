@@ -18,81 +18,89 @@ import (
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
-// read gets what is to be sent: a request document, or the archive of a folder.
-func (b buyerSubmitCmd) read(ctx context.Context, s *app.Streams) (document, archive []byte, err error) {
+// read gets what is to be sent: a request document, or the files of a folder.
+func (b buyerSubmitCmd) read(ctx context.Context, s *app.Streams) (document []byte, files sent, err error) {
 	if b.Input == "-" {
 		document, err = io.ReadAll(io.LimitReader(s.In, schemas.MaxRequestBytes+1))
-		return document, nil, err
+		return document, sent{}, err
 	}
 	if b.Input != "" {
 		f, err := os.Open(b.Input)
 		if err != nil {
-			return nil, nil, advice.Usage("", "--input: %w", err)
+			return nil, sent{}, advice.Usage("", "--input: %w", err)
 		}
 		defer f.Close()
 		document, err = io.ReadAll(io.LimitReader(f, schemas.MaxRequestBytes+1))
-		return document, nil, err
+		return document, sent{}, err
 	}
 
 	if b.Prompt != "" {
 		document, err = json.Marshal(map[string]string{"prompt": b.Prompt})
-		return document, nil, err
+		return document, sent{}, err
 	}
 	if len(b.InputJob) > 0 {
-		return nil, nil, nil // it is the document
+		return nil, sent{}, nil // it is the document
 	}
 	if b.Schema != string(schemas.SandboxRun) {
-		return nil, nil, advice.Usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)
+		return nil, sent{}, advice.Usage("lightwork schemas show "+b.Schema+" tells its form", "--input is needed for %s", b.Schema)
 	}
 	if len(b.Cmd) == 0 {
-		return nil, nil, advice.Usage("for example --cmd 'make test'", "at least one --cmd is needed")
+		return nil, sent{}, advice.Usage("for example --cmd 'make test'", "at least one --cmd is needed")
 	}
 	if b.Repo == "" {
-		return nil, nil, nil
+		return nil, sent{}, nil
 	}
 
-	archive, err = b.pack(ctx, s.Err)
-	return nil, archive, err
+	files, err = b.pack(ctx, s.Err)
+	return nil, files, err
 }
 
-// pack packs --repo and says what becomes public by that.
-func (b buyerSubmitCmd) pack(ctx context.Context, w io.Writer) ([]byte, error) {
+// pack packs --repo, if it fits a request, and says what becomes public by that.
+func (b buyerSubmitCmd) pack(ctx context.Context, w io.Writer) (sent, error) {
 	keep, err := notIgnored(ctx, b.Repo)
 	switch {
 	case errors.Is(err, errNoGit):
 		fmt.Fprintln(w, "lightwork: no git here to read .gitignore: all files of", display.Printable(b.Repo), "but .git are taken")
 	case err != nil:
-		return nil, advice.Usage("", "--repo: %w", err)
+		return sent{}, advice.Usage("", "--repo: %w", err)
 	}
 	folder := os.DirFS(b.Repo)
 	secrets, err := findSecrets(folder, keep)
 	if err != nil {
-		return nil, advice.Usage("", "--repo: %w", err)
+		return sent{}, advice.Usage("", "--repo: %w", err)
 	}
 	if len(secrets) > 0 && !b.IncludeSecrets {
-		return nil, advice.Usage("requests are public; name them in .gitignore, move them out of the folder, or send them with --include-secrets",
+		return sent{}, advice.Usage("requests are public; name them in .gitignore, move them out of the folder, or send them with --include-secrets",
 			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
 	}
 
 	p, err := PackFS(folder, keep)
+	if errors.Is(err, errLarge) {
+		return sent{large: true, folder: folder, keep: keep}, b.takesTree()
+	}
 	if err != nil {
-		return nil, advice.Usage("", "--repo: %w", err)
+		return sent{}, advice.Usage("", "--repo: %w", err)
 	}
-	sent := "are sent"
-	if b.DryRun || b.Explain {
-		sent = "would be sent"
-	}
+	verb := b.sentOrNot()
 	if b.Encrypt {
-		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), %s encrypted; the provider reads them\n", display.Count(p.files, "file"), display.Printable(b.Repo), p.bytes, len(p.Archive), sent)
-		return p.Archive, nil
+		fmt.Fprintf(w, "lightwork: %s of %s, %d bytes (%d packed), %s encrypted; the provider reads them\n", display.Count(p.files, "file"), display.Printable(b.Repo), p.bytes, len(p.Archive), verb)
+		return sent{archive: p.Archive}, nil
 	}
 	fmt.Fprintf(w, "lightwork: PUBLIC: %s of %s, %d bytes (%d packed), %s to the relays, where anybody can read them\n",
-		display.Count(p.files, "file"), display.Printable(b.Repo), p.bytes, len(p.Archive), sent)
-	return p.Archive, nil
+		display.Count(p.files, "file"), display.Printable(b.Repo), p.bytes, len(p.Archive), verb)
+	return sent{archive: p.Archive}, nil
+}
+
+// sentOrNot says whether files are sent, or would be.
+func (b buyerSubmitCmd) sentOrNot() string {
+	if b.DryRun || b.Explain {
+		return "would be sent"
+	}
+	return "are sent"
 }
 
 // order is what the flags say to buy, from anybody.
-func (b buyerSubmitCmd) order(document, archive []byte, inputs []buyer.Input) (buyer.Order, error) {
+func (b buyerSubmitCmd) order(document []byte, files sent, inputs []buyer.Input) (buyer.Order, error) {
 	o := buyer.Order{
 		SchemaID: b.Schema, Input: document, Inputs: inputs, MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 		PayeeNode: b.Payee, Refund: b.Refund, Plain: b.Outside, Encrypt: b.Encrypt,
@@ -101,19 +109,19 @@ func (b buyerSubmitCmd) order(document, archive []byte, inputs []buyer.Input) (b
 		return o, nil
 	}
 	var err error
-	o.Input, err = b.request(archive)
-	o.Toolchain = b.Image == ""
+	o.Input, err = b.request(files)
+	o.Tree, o.Toolchain = files.tree, b.Image == ""
 	return o, err
 }
 
 // checkDocument says what is wrong with the document before anybody is looked for.
 // One that is the result of an earlier job is read later.
-func (b buyerSubmitCmd) checkDocument(document, archive []byte) error {
+func (b buyerSubmitCmd) checkDocument(document []byte, files sent) error {
 	s, ok := schemas.Lookup(b.Schema)
 	if len(b.InputJob) > 0 || !ok {
 		return nil
 	}
-	o, err := b.order(document, archive, nil)
+	o, err := b.order(document, files, nil)
 	if err != nil {
 		return err
 	}
@@ -126,7 +134,7 @@ func (b buyerSubmitCmd) checkDocument(document, archive []byte) error {
 
 // request makes the document of the flags. Without an image it is for the
 // provider's own toolchain, whose digest is still to be filled in.
-func (b buyerSubmitCmd) request(archive []byte) ([]byte, error) {
+func (b buyerSubmitCmd) request(files sent) ([]byte, error) {
 	timeout, memory := jobTimeout, int64(jobMemory)
 	if b.Timeout != nil {
 		timeout = *b.Timeout
@@ -139,8 +147,11 @@ func (b buyerSubmitCmd) request(archive []byte) ([]byte, error) {
 		kind, digest = schemas.DockerProvider, b.Image
 	}
 	repo := schemas.SandboxRepo{MountPath: Workspace, Source: b.Git, GitRef: b.Commit}
-	if archive != nil {
-		repo.Source = schemas.InlineArchive(archive)
+	if files.archive != nil {
+		repo.Source = schemas.InlineArchive(files.archive)
+	}
+	if files.tree != nil {
+		repo.Tree = files.tree.Draft()
 	}
 	return SandboxDocument(kind, digest, repo, b.Cmd, b.Network, timeout, memory, b.verification())
 }
@@ -161,6 +172,9 @@ func (b buyerSubmitCmd) verification() map[string]any {
 // Workspace is where commands find the files they are about.
 const Workspace = "/workspace"
 
+// spareDiskMB is disk for a job beside its files, in MiB.
+const spareDiskMB = 256
+
 // SandboxDocument makes a request.
 func SandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []string, network string, timeout time.Duration, memoryMB int64, verification map[string]any) ([]byte, error) {
 	image, err := hashing.ParseDigest(digest)
@@ -175,12 +189,13 @@ func SandboxDocument(kind, digest string, repo schemas.SandboxRepo, cmds []strin
 	for i, c := range cmds {
 		commands[i].Cmd = c
 	}
+	resources := schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)}
+	if repo.Tree != nil { // once more as much as the files, for what the commands make of them
+		resources.DiskMB = 2*(repo.Tree.Size>>20) + spareDiskMB
+	}
 	doc := map[string]any{
-		"sandbox": schemas.Sandbox{
-			Provider: kind, ImageDigest: image, NetworkPolicy: network,
-			Resources: schemas.SandboxResources{MemoryMB: memoryMB, CPUs: 1, TimeoutSecs: int64((timeout + time.Second - 1) / time.Second)},
-		},
-		"repo": repo, "commands": commands,
+		"sandbox": schemas.Sandbox{Provider: kind, ImageDigest: image, NetworkPolicy: network, Resources: resources},
+		"repo":    repo, "commands": commands,
 	}
 	if len(verification) > 0 {
 		doc["verification"] = verification

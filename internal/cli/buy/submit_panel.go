@@ -11,7 +11,6 @@ import (
 	"github.com/lightwork-market/lightwork/buyer/panel"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
-	panels "github.com/lightwork-market/lightwork/internal/cli/panel"
 	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -112,7 +111,7 @@ func (b buyerSubmitCmd) agrees() bool {
 }
 
 // submitPanel buys the job from several providers.
-func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node.Buyer, order buyer.Order) error {
+func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, g *app.Globals, n *node.Buyer, order buyer.Order) error {
 	if b.Redundancy != 0 {
 		order.Mode, order.Shared = receipts.ModePostpay, true
 	}
@@ -167,11 +166,11 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, n *node
 		return notPlaced(err)
 	}
 
-	return panels.Follow(ctx, s, n, p.ID, b.Outputs, b.JSON)
+	return b.goOn(ctx, s, g, n, p.ID)
 }
 
 // submitOpen buys from whoever has the best valid offer.
-func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, n *node.Buyer, order buyer.Order) error {
+func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, g *app.Globals, n *node.Buyer, order buyer.Order) error {
 	p, err := n.Client.PlaceOpen(ctx, order, purchase.NewTimeline(s.Err).Step)
 	var over *buyer.BudgetError
 	switch {
@@ -190,7 +189,7 @@ func (b buyerSubmitCmd) submitOpen(ctx context.Context, s *app.Streams, n *node.
 		return err
 	}
 	fmt.Fprintf(s.Err, "lightwork: %s has the best offer\n", npub)
-	return follow(ctx, s, n, p.RequestID, b.Outputs, b.JSON)
+	return b.goOn(ctx, s, g, n, p.RequestID)
 }
 
 // seats finds the providers: those that --to names, or the best that can be asked.

@@ -189,11 +189,11 @@ func (d Cmd) buy(ctx context.Context, m *demoMarket, s *app.Streams, say func(st
 		if !d.JSON {
 			tell = purchase.NewTimeline(s.Out).Step
 		}
-		if p, err = n.Client.Follow(ctx, p.RequestID, tell); err != nil {
+		if p, err = n.Orders.FollowOrder(ctx, p.RequestID, tell); err != nil {
 			return err
 		}
 		out.ReceiptID, out.Bundle = p.ReceiptID, filepath.Join(m.dir, "bundle")
-		return purchase.WriteBundle(ctx, n, p.RequestID, out.Bundle)
+		return purchase.WriteBundle(ctx, n.Purchases, p.RequestID, out.Bundle)
 	})
 	if err != nil {
 		return out, err

@@ -195,7 +195,9 @@ func (d Cmd) open(ctx context.Context, dir string, level sandbox.Level, s *app.S
 		}
 	}
 
-	if m.relay, err = server.New(ctx, server.Config{Dir: m.config.DataDir("relay"), Log: s.Log, Name: "lightwork demo relay"}); err != nil {
+	if m.relay, err = server.New(ctx, server.Config{
+		Dir: m.config.DataDir("relay"), Log: s.Log, Name: "lightwork demo relay", Owners: node.OwnKeys(m.config.Config, s.Log),
+	}); err != nil {
 		return nil, err
 	}
 	if m.ledgerOn != nil {

@@ -46,8 +46,10 @@ func (c Cmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 		all = append(all, health.CheckKeys(conf.Config)...)
 		all = append(all, health.CheckRelays(ctx, conf.Config)...)
 		all = append(all, health.CheckWallets(ctx, conf.Config, s.Log)...)
+		all = append(all, health.CheckSpending(conf))
 		all = append(all, health.CheckAgents(ctx, conf)...)
 		all = append(all, health.CheckOffers(ctx, conf)...)
+		all = append(all, health.CheckRoles(ctx, conf)...)
 		all = append(all, health.CheckEndpoint(ctx, conf.Config)...)
 		all = append(all, health.CheckName(ctx, conf.Config, conf.Market().Names())...)
 		if why := conf.Admission().PausedWhy(); why != "" {

@@ -18,9 +18,10 @@ import (
 
 // Cmd is lightwork jobs.
 type Cmd struct {
-	List  jobsListCmd  `cmd:"" help:"List the jobs this provider admitted, newest first."`
-	Show  jobsShowCmd  `cmd:"" help:"Show one job, and what each relay said."`
-	Trace jobsTraceCmd `cmd:"" help:"From any id of a job, sold or bought: all its other ids, and what happened when."`
+	List    jobsListCmd    `cmd:"" help:"List the jobs this provider admitted, newest first."`
+	Show    jobsShowCmd    `cmd:"" help:"Show one job, and what each relay said."`
+	Trace   jobsTraceCmd   `cmd:"" help:"From any id of a job, sold or bought: all its other ids, and what happened when."`
+	Dispute jobsDisputeCmd `cmd:"" help:"Note that a job is disputed, so that nothing of it is pruned."`
 }
 
 // JobView is a job as --json shows it.
@@ -44,6 +45,13 @@ type JobView struct {
 	Relays      []provider.Ack `json:"relays,omitempty"`
 	CreditMsats int64          `json:"credit_used_msats,omitempty"`
 	Debt        *DebtView      `json:"debt,omitempty"`
+	Pruned      []prunedView   `json:"pruned,omitempty"`
+}
+
+// prunedView is a part of a job that is gone.
+type prunedView struct {
+	Part string    `json:"part"`
+	At   time.Time `json:"at"`
 }
 
 func viewOfJob(j provider.Job) JobView {
@@ -57,6 +65,9 @@ func viewOfJob(j provider.Job) JobView {
 	}
 	if !j.PaymentHash.IsZero() {
 		v.PaymentHash = j.PaymentHash.String()
+	}
+	for _, p := range j.Pruned {
+		v.Pruned = append(v.Pruned, prunedView(p))
 	}
 	if j.Result != nil {
 		v.ResultID, v.OutputHash = j.Result.EventID, j.Result.OutputHash.String()
@@ -127,6 +138,9 @@ func (c jobsShowCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) er
 			fmt.Fprintf(s.Out, "owed          %s: %s\n", display.Msats(v.Debt.OwedMsats), v.Debt.What())
 		}
 
+		for _, p := range v.Pruned {
+			fmt.Fprintf(s.Out, "pruned        %s at %s\n", p.Part, p.At.Local().Format(time.DateTime))
+		}
 		for _, a := range v.Relays {
 			answer := "refused"
 			if a.OK {
@@ -167,4 +181,37 @@ func jobs(ctx context.Context, store *node.Sales, limit int) ([]provider.Job, er
 		return nil, nil
 	}
 	return store.Jobs(ctx, limit)
+}
+
+type jobsDisputeCmd struct {
+	ID   string `arg:"" help:"Request id or receipt id, or its beginning."`
+	Over bool   `help:"The dispute is over."`
+}
+
+// Run notes that a job is disputed, so that nothing of it is pruned, or that it no longer
+// is.
+func (c jobsDisputeCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	conf, err := app.Open(s, g)
+	if err != nil {
+		return err
+	}
+	var id string
+	err = ReadProvider(ctx, s, g, func(store *node.Sales) error {
+		job, err := FindJob(ctx, store, c.ID)
+		id = job.RequestID
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := conf.Databases().Dispute(ctx, id, !c.Over); err != nil {
+		return err
+	}
+
+	now := "is disputed: nothing of it is pruned"
+	if c.Over {
+		now = "is not disputed any more"
+	}
+	_, err = fmt.Fprintf(s.Out, "job %s %s\n", display.Short(id), now)
+	return err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
@@ -16,7 +15,6 @@ import (
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/relay"
-	"github.com/lightwork-market/lightwork/relay/bunker"
 )
 
 // Cmd is lightwork keys.
@@ -25,10 +23,10 @@ type Cmd struct {
 	Import  keysImportCmd  `cmd:"" help:"Take a key (nsec, hex or ncryptsec) from the standard input."`
 	Lock    keysLockCmd    `cmd:"" help:"Lock a key file with a passphrase (NIP-49)."`
 	Connect keysConnectCmd `cmd:"" help:"Have a remote signer (NIP-46 bunker) keep a key."`
+	Rotate  keysRotateCmd  `cmd:"" help:"Change a role's key: the old one announces the next."`
+	Retire  keysRetireCmd  `cmd:"" help:"Say that a role's key is believed no more, because others may hold it."`
+	Changes keysChangesCmd `cmd:"" help:"Show which keys ended, and write what proves it."`
 }
-
-// connectTime is how long a signer's owner has to agree.
-const connectTime = 5 * time.Minute
 
 // keyView is a key as --json shows it.
 type keyView struct {
@@ -212,30 +210,9 @@ func (c keysConnectCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals)
 	if err := keys.PlaceFree(k.Path, c.Force); err != nil {
 		return err // before the address, which is good once, is spent
 	}
-	text, err := app.SecretInput(s, "bunker address")
-	if err != nil {
+	if err := connect(ctx, s, conf.Config, &k); err != nil {
 		return err
 	}
-	at, err := bunker.ParseAddress(text)
-	if err != nil {
-		return advice.Usage("the signer's app shows one that begins with bunker://", "%w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, connectTime)
-	defer cancel()
-
-	fmt.Fprintf(s.Err, "lightwork: asking the signer; it may want its owner to agree\n")
-	k.Remote, err = bunker.Connect(ctx, at, keys.SignedKinds(conf.Config, c.Role), bunker.Config{
-		Log: s.Log, Timeout: connectTime,
-		Approve: func(page string) { fmt.Fprintf(s.Err, "lightwork: agree at %s\n", page) },
-	})
-	if err != nil {
-		return advice.Hint(err, "is the signer running, and the address not used before?")
-	}
-	if k.Text, err = k.Remote.Text(); err != nil {
-		return err
-	}
-
-	k.Public = k.Remote.User
 	if err := keys.PlaceKey(k, c.Force); err != nil {
 		return err
 	}

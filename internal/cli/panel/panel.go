@@ -19,7 +19,9 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/lease"
 	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/buying"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -124,13 +126,64 @@ func ViewOf(ctx context.Context, store panel.Purchases, p panel.Panel) (panelVie
 	return v, result, nil
 }
 
-// Follow carries a panel to its end, tells what happens on stderr, and
-// prints the outcome on stdout.
+// Follow carries a panel to its end, tells what happens on stderr, and prints the outcome
+// on stdout. While another process works on the panel it looks on.
 func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out purchase.Outputs, asJSON bool) error {
-	show := purchase.NewTimeline(s.Err)
-	stored, err := n.Purchases.Panel(ctx, id)
+	show, err := showPanel(ctx, s, n.Purchases, id)
 	if err != nil {
 		return err
+	}
+	for {
+		p, err := n.Orders.FollowPanel(ctx, id, show)
+		if errors.Is(err, lease.ErrHeld) {
+			purchase.TellWorker(s, id, err)
+			p, err = n.Purchases.WatchPanel(ctx, id, show)
+		}
+		if !errors.Is(err, buying.ErrIdle) { // else its worker has ended: it is ours now
+			return finish(ctx, s, n.Purchases, p, out, asJSON, err)
+		}
+	}
+}
+
+// Resume carries a panel on that nobody works on; *[lease.HeldError] if another process
+// does.
+func Resume(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out purchase.Outputs, asJSON bool) error {
+	show, err := showPanel(ctx, s, n.Purchases, id)
+	if err != nil {
+		return err
+	}
+	p, err := n.Orders.FollowPanel(ctx, id, show)
+	if errors.Is(err, lease.ErrHeld) {
+		return err
+	}
+	return finish(ctx, s, n.Purchases, p, out, asJSON, err)
+}
+
+// Watch shows what becomes of a panel, whoever works on it.
+func Watch(ctx context.Context, s *app.Streams, bought *node.Purchases, id string, asJSON bool) error {
+	show, err := showPanel(ctx, s, bought, id)
+	if err != nil {
+		return err
+	}
+	p, err := bought.WatchPanel(ctx, id, show)
+	return finish(ctx, s, bought, p, purchase.Outputs{}, asJSON, err)
+}
+
+// Wait waits until a panel has ended, and returns its state and the purchase that won.
+func Wait(ctx context.Context, bought *node.Purchases, id string) (state string, result buyer.Purchase, err error) {
+	p, err := bought.WatchPanel(ctx, id, func(string, buyer.Progress) {})
+	if p.ID == "" {
+		return "", result, err
+	}
+	v, result, viewErr := ViewOf(ctx, bought, p)
+	return v.State, result, cmp.Or(err, viewErr)
+}
+
+// showPanel tells who has a seat, and makes what tells the steps.
+func showPanel(ctx context.Context, s *app.Streams, bought *node.Purchases, id string) (func(provider string, step buyer.Progress), error) {
+	stored, err := bought.Panel(ctx, id)
+	if err != nil {
+		return nil, err
 	}
 
 	seat := map[string]int{}
@@ -138,31 +191,36 @@ func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 		seat[x.Provider] = i + 1
 		npub, err := receipts.Npub(x.Provider)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		fmt.Fprintf(s.Err, "lightwork: %s, seat %d of %d: %s\n", id, i+1, len(stored.Members), npub)
 	}
-
-	before, _, err := ViewOf(ctx, n.Purchases, stored)
+	before, _, err := ViewOf(ctx, bought, stored)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	before.worth.show(s.Err)
-	p, followErr := n.Panels.Follow(ctx, id, func(provider string, step buyer.Progress) {
+
+	show := purchase.NewTimeline(s.Err)
+	return func(provider string, step buyer.Progress) {
 		if no := seat[provider]; no > 0 {
 			step.Who = fmt.Sprintf("%d %s", no, step.Who)
 		}
 		show.Step(step)
-	})
+	}, nil
+}
+
+// finish prints what came of following a panel.
+func finish(ctx context.Context, s *app.Streams, bought *node.Purchases, p panel.Panel, out purchase.Outputs, asJSON bool, followErr error) error {
 	if p.ID == "" {
-		p = stored
+		return followErr
 	}
-	v, result, err := ViewOf(context.WithoutCancel(ctx), n.Purchases, p)
+	v, result, err := ViewOf(context.WithoutCancel(ctx), bought, p)
 	if err != nil {
 		return cmp.Or(followErr, err)
 	}
 	if followErr == nil {
-		followErr = writePanel(ctx, n, v, result, out)
+		followErr = writePanel(ctx, bought, v, result, out)
 	}
 
 	switch {
@@ -177,12 +235,12 @@ func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 		showSeats(s.Err, v)
 	}
 
-	again := "lightwork buyer resume " + id
+	again := "lightwork buyer resume " + p.ID
 	switch {
 	case followErr == nil:
 		return purchase.Unmet(result)
 	case errors.Is(followErr, panel.ErrNoConsensus), errors.Is(followErr, buyer.ErrFailed):
-		return advice.Hint(followErr, "lightwork buyer show "+id)
+		return advice.Hint(followErr, "lightwork buyer show "+p.ID)
 	case ctx.Err() != nil:
 		return advice.Unfinished(fmt.Errorf("interrupted; the providers go on: %s", again), "")
 	}
@@ -192,8 +250,8 @@ func Follow(ctx context.Context, s *app.Streams, n *node.Buyer, id string, out p
 
 // writePanel writes what there is about every seat that was paid into folders of
 // their own with the whole as panel.json, and the files of the one result.
-func writePanel(ctx context.Context, n *node.Buyer, v panelView, result buyer.Purchase, out purchase.Outputs) error {
-	if err := (purchase.Outputs{Files: out.Files}).Write(ctx, n, result); err != nil || out.Out == "" {
+func writePanel(ctx context.Context, bought *node.Purchases, v panelView, result buyer.Purchase, out purchase.Outputs) error {
+	if err := (purchase.Outputs{Files: out.Files}).Write(ctx, bought, result); err != nil || out.Out == "" {
 		return err
 	}
 	if err := os.MkdirAll(out.Out, 0o755); err != nil {
@@ -204,7 +262,7 @@ func writePanel(ctx context.Context, n *node.Buyer, v panelView, result buyer.Pu
 		if seat.ReceiptID == "" && (!seat.Taken || seat.State != buyer.StateDone) {
 			continue
 		}
-		if err := purchase.WriteBundle(ctx, n, seat.RequestID, filepath.Join(out.Out, fmt.Sprintf("seat-%d", i+1))); err != nil {
+		if err := purchase.WriteBundle(ctx, bought, seat.RequestID, filepath.Join(out.Out, fmt.Sprintf("seat-%d", i+1))); err != nil {
 			return err
 		}
 	}

@@ -51,16 +51,16 @@ func checkFolder(flag, dir string) error {
 }
 
 // Write writes what there is of a purchase.
-func (o Outputs) Write(ctx context.Context, n *node.Buyer, p buyer.Purchase) error {
+func (o Outputs) Write(ctx context.Context, bought *node.Purchases, p buyer.Purchase) error {
 	if o.Out != "" && (p.ReceiptID != "" || p.ResultEvent != nil) {
-		if err := WriteBundle(ctx, n, p.RequestID, o.Out); err != nil {
+		if err := WriteBundle(ctx, bought, p.RequestID, o.Out); err != nil {
 			return err
 		}
 	}
 	if o.Files == "" || p.Output == nil {
 		return nil
 	}
-	return o.writeFiles(ctx, n.Purchases, p)
+	return o.writeFiles(ctx, bought, p)
 }
 
 // artifactFolder keeps the artifacts apart from the result: a job may name one of

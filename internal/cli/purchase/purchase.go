@@ -5,6 +5,7 @@ package purchase
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/lease"
 	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -277,6 +279,23 @@ func CameBack(p buyer.Purchase) string {
 	return ""
 }
 
+// TellWorker says that another process works on a purchase, and that we look on.
+func TellWorker(s *app.Streams, id string, err error) {
+	var held *lease.HeldError
+	if !errors.As(err, &held) {
+		return
+	}
+	fmt.Fprintf(s.Err, "lightwork: process %d works on %s; this shows what becomes of it\n", held.PID, Name(id))
+}
+
+// Name is the id of a panel, or the short one of a purchase.
+func Name(id string) string {
+	if strings.HasPrefix(id, "panel_") {
+		return id
+	}
+	return display.Short(id)
+}
+
 // Left says what an interrupted purchase goes on as without us.
 func Left(p buyer.Purchase) string {
 	switch v := ViewOf(p); {
@@ -289,12 +308,12 @@ func Left(p buyer.Purchase) string {
 }
 
 // WriteBundle writes the bundle of a purchase to out: a folder, or a .tar.
-func WriteBundle(ctx context.Context, n *node.Buyer, id, out string) error {
-	p, err := n.Purchases.Purchase(ctx, id)
+func WriteBundle(ctx context.Context, bought *node.Purchases, id, out string) error {
+	p, err := bought.Purchase(ctx, id)
 	if err != nil {
 		return err
 	}
-	b, err := buyer.WorkOf(ctx, n.Purchases, p)
+	b, err := buyer.WorkOf(ctx, bought, p)
 	if err != nil {
 		return err
 	}

@@ -13,17 +13,27 @@ import (
 // timeline prints what happens to a purchase, one line a step: how long after
 // the beginning, who, what, how much, which hash.
 type timeline struct {
-	w     io.Writer
-	began time.Time
+	w      io.Writer
+	began  time.Time
+	prefix string
 }
 
 // NewTimeline shows the steps of a purchase on w as they happen.
 func NewTimeline(w io.Writer) *timeline { return &timeline{w: w, began: time.Now()} }
 
+// Of begins each line with the name of the purchase that it is about, where several are
+// shown.
+func (t *timeline) Of(id string) *timeline {
+	t.prefix = "  " + Name(id)
+	return t
+}
+
 // words says in a sentence what the short names mean.
 var words = map[string]string{
 	"requested":      "asks for the job",
 	"waiting":        "has no answer yet; Ctrl-C is safe, lightwork buyer resume goes on",
+	"uploads":        "uploads the files",
+	"upload_failed":  "could not upload the files; it is tried again",
 	"next":           "asks the next provider instead",
 	"quoted":         "quotes a price and sends an invoice",
 	"accepted":       "signs the acceptance and pays",
@@ -34,6 +44,7 @@ var words = map[string]string{
 	"opened":         "opens it with the preimage",
 	"paid":           "payment settled, preimage received",
 	"confirmed":      "payment confirmed on the chain",
+	"halted":         "keeps the payment back; lightwork resume-spending lets it go, and Ctrl-C is safe",
 	"payment_failed": "payment came back",
 	"receipt":        "signs the receipt",
 	"success":        "is done",
@@ -60,13 +71,16 @@ var words = map[string]string{
 	"no_consensus":   "pays nobody",
 	"nobody":         "pays nobody",
 	"over_budget":    "pays nobody",
+	"cancels":        "asks the provider to stop",
+	"failed":         "has nothing of it",
+	"canceled":       "has canceled it",
 }
 
 // Step shows one step.
 func (t *timeline) Step(p buyer.Progress) {
 	if p.What == "partial" {
 		for line := range strings.Lines(display.Printable(p.Text)) {
-			fmt.Fprintf(t.w, "  %7s  %-8s | %s\n", "", "output", strings.TrimRight(line, "\n"))
+			fmt.Fprintf(t.w, "%s  %7s  %-8s | %s\n", t.prefix, "", "output", strings.TrimRight(line, "\n"))
 		}
 		return
 	}
@@ -74,7 +88,7 @@ func (t *timeline) Step(p buyer.Progress) {
 	if say == "" {
 		say = p.What
 	}
-	line := fmt.Sprintf("  %6.2fs  %-8s %s", p.At.Sub(t.began).Seconds(), p.Who, say)
+	line := fmt.Sprintf("%s  %6.2fs  %-8s %s", t.prefix, max(0, p.At.Sub(t.began).Seconds()), p.Who, say)
 	if p.Msats > 0 && p.What == "requested" {
 		line += ", for at most " + display.Msats(p.Msats)
 	} else if p.Msats > 0 {

@@ -22,6 +22,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/receipts"
 )
 
@@ -190,8 +191,12 @@ type receiptsVerifyCmd struct {
 	Payee    string `help:"The invoice is of this Lightning node (hex)." placeholder:"KEY"`
 	Network  string `help:"The network that the money must be on; cashu:HOST for a mint, chain:NAME for the chain." placeholder:"NAME"`
 	Require  string `help:"Claims that must be proved beside the first seven." placeholder:"LIST"`
-	Explain  bool   `help:"Show every step."`
-	JSON     bool   `help:"Print the report as JSON."`
+
+	Also []string `help:"Take this key (npub or hex), and those that key changes join it with, for one holder's." sep:"none" placeholder:"KEY"`
+	Keys string   `help:"The key changes that are known, as lightwork keys changes writes them; left out, those of this node." type:"existingfile" placeholder:"FILE"`
+
+	Explain bool `help:"Show every step."`
+	JSON    bool `help:"Print the report as JSON."`
 }
 
 // Run hands over to the verifier, a program that can reach no network and no
@@ -218,7 +223,11 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 		c.Bundle = export.Out
 	}
 
-	var args []string
+	args, done, err := c.keyArgs(s, g)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for _, f := range []struct{ name, value string }{
 		{"provider", c.Provider}, {"buyer", c.Buyer}, {"payee", c.Payee}, {"network", c.Network}, {"require", c.Require},
 	} {
@@ -246,25 +255,79 @@ func (c receiptsVerifyCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 	return err
 }
 
+// keyArgs names the file of key changes to the verifier; done removes what was written
+// for it.
+func (c receiptsVerifyCmd) keyArgs(s *app.Streams, g *app.Globals) (args []string, done func(), err error) {
+	done = func() {}
+	for _, key := range c.Also {
+		args = append(args, "--also="+key)
+	}
+	if c.Keys != "" || len(c.Also) == 0 {
+		if c.Keys != "" {
+			args = append(args, "--keys="+c.Keys)
+		}
+		return args, done, nil
+	}
+
+	conf, err := app.Open(s, g)
+	if err != nil {
+		return nil, done, err
+	}
+	var own []byte
+	for _, role := range []string{"provider", "buyer"} {
+		events, _, err := keys.ChangesOf(conf.Config, role).Read()
+		if err != nil {
+			return nil, done, err
+		}
+		for _, ev := range events {
+			own = append(append(own, ev.JSON()...), '\n')
+		}
+	}
+	if len(own) == 0 {
+		return nil, done, advice.Usage("lightwork keys changes KEY --out FILE asks the relays, and --keys FILE names what they said", "--also: no key change is known here")
+	}
+	f, err := os.CreateTemp("", "lightwork-keys-")
+	if err != nil {
+		return nil, done, err
+	}
+	done = func() { os.Remove(f.Name()) }
+	_, err = f.Write(own)
+	return append(args, "--keys="+f.Name()), done, cmp.Or(err, f.Close())
+}
+
 // receiptOrRequest is how an id, or its beginning, is written.
 var receiptOrRequest = regexp.MustCompile(`^(rcpt_)?[0-9a-f]{4,64}$`)
 
 type receiptsExportCmd struct {
-	ID    string `arg:"" optional:"" help:"Receipt id or request id, or its beginning."`
-	All   bool   `help:"Every receipt of the buyer, each as RECEIPT.tar in the folder --out. Those that are there already stay as they are."`
-	Since string `help:"With --all: leave out what came before this day (UTC)." placeholder:"YYYY-MM-DD"`
-	Out   string `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
+	ID    string      `arg:"" optional:"" help:"Receipt id or request id, or its beginning."`
+	Role  config.Side `help:"Whose: buyer or provider. Left out: of the only wallet there is; of two the buyer." placeholder:"ROLE"`
+	All   bool        `help:"Every receipt of the buyer, each as RECEIPT.tar in the folder --out. Those that are there already stay as they are."`
+	Since string      `help:"With --all: leave out what came before this day (UTC)." placeholder:"YYYY-MM-DD"`
+	Out   string      `help:"A new folder, or a file that ends in .tar." required:"" placeholder:"PATH"`
 }
 
-// Run writes the evidence of a purchase, or of all.
+// Run writes the evidence of a purchase, of all, or of a sale.
 func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
 	switch {
 	case c.All == (c.ID != ""):
 		return advice.Usage("give the id of a receipt, or --all", "one receipt or all are exported")
 	case c.Since != "" && !c.All:
 		return advice.Usage("leave it out, or give --all", "--since is for --all")
+	case c.All && c.Role == "provider":
+		return advice.Usage("give the id of a receipt", "--all is for what was bought")
 	case c.All:
 		return c.exportAll(ctx, s, g)
+	}
+	conf, err := app.Open(s, g)
+	if err != nil {
+		return err
+	}
+	if c.Role.Of(conf.Config) == "provider" {
+		b, err := saleOf(ctx, s, g, conf, c.ID)
+		if err != nil {
+			return err
+		}
+		return c.write(b)
 	}
 
 	return purchase.ReadBuyer(ctx, s, g, func(store *node.Purchases) error {
@@ -280,16 +343,19 @@ func (c receiptsExportCmd) Run(ctx context.Context, s *app.Streams, g *app.Globa
 		if err != nil {
 			return err
 		}
-		if !strings.HasSuffix(c.Out, ".tar") {
-			return purchase.WriteFolder(c.Out, b)
-		}
-
-		f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if err != nil {
-			return advice.Usage("name a new file", "--out: %w", err)
-		}
-		return cmp.Or(b.WriteTar(f), f.Close())
+		return c.write(b)
 	})
+}
+
+func (c receiptsExportCmd) write(b *receipts.Bundle) error {
+	if !strings.HasSuffix(c.Out, ".tar") {
+		return purchase.WriteFolder(c.Out, b)
+	}
+	f, err := os.OpenFile(c.Out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return advice.Usage("name a new file", "--out: %w", err)
+	}
+	return cmp.Or(b.WriteTar(f), f.Close())
 }
 
 func bundleOf(ctx context.Context, store *node.Purchases, p buyer.Purchase, purpose receipts.Purpose) (*receipts.Bundle, error) {

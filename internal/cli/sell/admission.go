@@ -10,7 +10,9 @@ import (
 
 type (
 	providerPauseCmd  struct{}
-	providerResumeCmd struct{}
+	providerResumeCmd struct {
+		Job string `help:"Take jobs of this type again, which provider drain --job ended." placeholder:"ID"`
+	}
 )
 
 // Run stops the taking of jobs.
@@ -19,7 +21,18 @@ func (providerPauseCmd) Run(s *app.Streams, g *app.Globals) error {
 }
 
 // Run takes jobs again.
-func (providerResumeCmd) Run(s *app.Streams, g *app.Globals) error {
+func (r providerResumeCmd) Run(s *app.Streams, g *app.Globals) error {
+	if r.Job != "" {
+		c, err := app.Open(s, g)
+		if err != nil {
+			return err
+		}
+		if err := c.Admission().ResumeJob(r.Job); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.Err, "lightwork: jobs of", r.Job, "are taken again, if nothing else is in their way")
+		return nil
+	}
 	return admit(s, g, provider.AdmissionOpen, "jobs are taken again, by the provider that runs or by its next run")
 }
 

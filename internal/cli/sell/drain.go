@@ -17,6 +17,7 @@ import (
 type providerDrainCmd struct {
 	Within time.Duration `help:"End after this time whatever is open: it goes on at the next run." placeholder:"DURATION"`
 	Force  bool          `help:"End now, whatever is open."`
+	Job    string        `help:"Take no new jobs of this type alone, and say so in the announcement; the provider does not end." placeholder:"ID"`
 }
 
 // drainListed bounds the lines of each kind that a drain prints.
@@ -28,9 +29,19 @@ func (c providerDrainCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 	if c.Within < 0 || c.Within > 0 && c.Force {
 		return advice.Usage("--within 10m gives open jobs ten minutes, --force none", "--within is a time, and --force gives none")
 	}
+	if c.Job != "" && (c.Within > 0 || c.Force) {
+		return advice.Usage("leave --within and --force out", "--job does not end the provider, so it takes no time")
+	}
 	cfg, err := app.Open(s, g)
 	if err != nil {
 		return err
+	}
+	if c.Job != "" {
+		if err := cfg.Admission().DrainJob(c.Job); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.Err, "lightwork:", g.Spell("no new jobs of "+c.Job+" are taken, open ones go on; lightwork provider resume --job "+c.Job+" takes them again"))
+		return nil
 	}
 
 	var by time.Time

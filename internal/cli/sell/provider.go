@@ -28,6 +28,7 @@ type Cmd struct {
 	Pause  providerPauseCmd  `cmd:"" help:"Take no new jobs; open ones go on."`
 	Resume providerResumeCmd `cmd:"" help:"Take jobs again."`
 	Drain  providerDrainCmd  `cmd:"" help:"Take no new jobs, finish the open ones, and end the provider."`
+	Price  providerPriceCmd  `cmd:"" help:"Say what a request would cost here now, and why."`
 	Debts  providerDebtsCmd  `cmd:"" help:"List what is owed to buyers whose prepaid jobs failed, and what became of it."`
 }
 
@@ -43,21 +44,61 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 		return advice.Usage("add an entry under provider.offers", "nothing is on offer in %s", g.Config)
 	}
 
-	if c.SellsSandbox() {
-		builtin.TakeScope(ctx, s.Log)
-		if err := sandboxReady(ctx, s, g, c, "lightwork provider run"); err != nil {
-			return err
-		}
-		if c.Level != "" && c.Level != sandbox.LevelFull {
-			s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.Level)
-		}
+	if err := prepareSandbox(ctx, s, g, c, "lightwork provider run"); err != nil {
+		return err
+	}
+	reread, stop := rereadSignal()
+	defer stop()
+	return node.RunProvider(ctx, c, s.Log, saleLog(s, g, c), reread)
+}
+
+// RunCmd is lightwork run.
+type RunCmd struct{}
+
+// Run runs all that the configuration has until interrupted.
+func (RunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := app.Open(s, g)
+	if err != nil {
+		return err
+	}
+	if err := prepareSandbox(ctx, s, g, c, "lightwork run"); errors.Is(err, errLoose) {
+		s.Log.Warn("the provider does not sell", "err", err)
+	} else if err != nil {
+		return err
 	}
 
-	reread := make(chan os.Signal, 1) // from the first moment: by itself the signal ends a process
-	signal.Notify(reread, syscall.SIGHUP)
-	defer signal.Stop(reread)
+	reread, stop := rereadSignal()
+	defer stop()
+	s.Told.Info(g.Spell("the node runs; lightwork status shows its roles"))
+	return node.Run(ctx, c, s.Log, saleLog(s, g, c), reread)
+}
 
-	return node.RunProvider(ctx, c, s.Log, node.NewSaleLog(s.Told, app.Say, func(key string) {
+// prepareSandbox finds out how firmly jobs can be confined, where that is sold. again is
+// the command that runs.
+func prepareSandbox(ctx context.Context, s *app.Streams, g *app.Globals, c *node.Node, again string) error {
+	if !c.SellsSandbox() {
+		return nil
+	}
+	builtin.TakeScope(ctx, s.Log)
+	if err := sandboxReady(ctx, s, g, c, again); err != nil {
+		return err
+	}
+	if c.Level != "" && c.Level != sandbox.LevelFull {
+		s.Log.Warn("commands of buyers are confined at less than the full level, as sandbox.least_confinement allows", "level", c.Level)
+	}
+	return nil
+}
+
+// rereadSignal is SIGHUP, from the first moment: by itself the signal ends a process.
+func rereadSignal() (reread chan os.Signal, stop func()) {
+	reread = make(chan os.Signal, 1)
+	signal.Notify(reread, syscall.SIGHUP)
+	return reread, func() { signal.Stop(reread) }
+}
+
+// saleLog tells on standard error what the provider of a node does.
+func saleLog(s *app.Streams, g *app.Globals, c *node.Node) *node.SaleLog {
+	return node.NewSaleLog(s.Told, app.Say, func(key string) {
 		npub, _ := receipts.Npub(key)
 		s.Told.Info("selling as " + npub)
 		if a := c.Admission().Word(); a != provider.AdmissionOpen {
@@ -69,8 +110,11 @@ func (providerRunCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) e
 		if c.Provider.Wallet.Backend == "play" {
 			s.Told.Info("PLAY MONEY: nothing that is earned here is worth anything")
 		}
-	}), reread)
+	})
 }
+
+// errLoose is why a node that sells commands alone sells nothing.
+var errLoose = errors.New("jobs cannot be confined here, so none is run")
 
 // sandboxReady says why jobs could not run in the sandbox, before anything is
 // promised to anybody, and refuses to begin where nothing else is on offer: what
@@ -92,6 +136,6 @@ func sandboxReady(ctx context.Context, s *app.Streams, g *app.Globals, c *node.N
 		return nil
 	}
 
-	return advice.Hint(errors.New("jobs cannot be confined here, so none is run"),
+	return advice.Hint(errLoose,
 		"as root, or with delegated cgroups: systemd-run --user --scope -p Delegate=yes "+again+"; or accept a weaker level: sandbox.least_confinement in the configuration")
 }

@@ -71,7 +71,7 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 	if w.JSON {
 		return app.PrintJSON(s.Out, map[string]any{
 			"role": role, "backend": conf.Backend, "node": node, "balance": balance,
-			"asset_id": payments.AssetID(node.Network), "play_money": node.Network == payments.Play,
+			"asset_id": payments.AssetID(node.Network), "play_money": node.Network == payments.Play, "spending_stopped": c.SpendingStopped() != nil,
 		})
 	}
 
@@ -82,6 +82,9 @@ func (w walletStatusCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals
 		role, node.PubKey, node.Network, display.Msats(balance.SpendableMsats), display.Msats(balance.ReservedMsats))
 	if mint, ok := node.Network.CashuMint(); ok {
 		fmt.Fprintf(s.Out, "custody    the mint %s holds the bitcoin; the wallet holds its promise\n", display.Printable(mint))
+	}
+	if err := c.SpendingStopped(); err != nil {
+		fmt.Fprintf(s.Out, "pays       nothing: %s\n", display.Printable(err.Error()))
 	}
 	receivable, counted, err := wallets.ReceivableBy(ctx, wal)
 	if err != nil {

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,6 +134,30 @@ func CheckOffers(ctx context.Context, c *node.Node) []Finding {
 		all = append(all, f)
 	}
 
+	return all
+}
+
+// CheckRoles finds roles of the running node that do not run.
+func CheckRoles(ctx context.Context, c *node.Node) []Finding {
+	list, err := c.Roles(ctx)
+	if errors.Is(err, host.ErrNoNode) {
+		return nil
+	}
+	if err != nil {
+		return []Finding{{"roles", "fail", err.Error(), "restart the node"}}
+	}
+
+	var all []Finding
+	for _, r := range list {
+		switch {
+		case r.State == node.RoleFailed:
+			all = append(all, Finding{"role", "fail", r.Role + " does not run: " + r.Why, r.Hint})
+		case r.Why != "":
+			all = append(all, Finding{"role", "warn", r.Role + " is " + string(r.State) + ": " + r.Why, ""})
+		default:
+			all = append(all, Finding{"role", "ok", r.Role + " is " + string(r.State), ""})
+		}
+	}
 	return all
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
+	"github.com/lightwork-market/lightwork/internal/node"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/relay"
 )
@@ -113,6 +114,20 @@ func CheckDisk(dir string) Finding {
 		return Finding{"disk", "fail", fmt.Sprintf("%d MiB free in %s", free>>20, dir), "make room: a node that cannot write stops taking jobs"}
 	}
 	return Finding{"disk", "ok", fmt.Sprintf("%d GiB free in %s", free>>30, dir), ""}
+}
+
+// CheckSpending says which wallets pay, and whether the owner keeps their money back.
+func CheckSpending(n *node.Node) Finding {
+	var pay []string
+	for _, side := range []struct{ role, what string }{{"buyer", "purchases"}, {"provider", "refunds"}} {
+		if w := n.WalletOf(side.role); !w.None() {
+			pay = append(pay, "the "+side.role+"'s wallet ("+w.Backend+") pays "+side.what)
+		}
+	}
+	if err := n.SpendingStopped(); err != nil {
+		return Finding{"spending", "warn", err.Error(), advice.ResumeSpending + " lets money go again"}
+	}
+	return Finding{"spending", "ok", cmp.Or(strings.Join(pay, "; "), "no wallet pays anything"), ""}
 }
 
 // CheckVerifier looks for the program that proves receipts.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
+	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/payments/cashu"
@@ -22,6 +23,7 @@ import (
 	"github.com/lightwork-market/lightwork/payments/nwc"
 	"github.com/lightwork-market/lightwork/payments/onchain"
 	"github.com/lightwork-market/lightwork/receipts"
+	"github.com/lightwork-market/lightwork/relay"
 )
 
 const (
@@ -66,13 +68,14 @@ func CheckRelays(ctx context.Context, c *config.Config) []Finding {
 
 	all = append(all, clock)
 	for _, b := range c.BlobServers() {
-		all = append(all, checkBlobs(ctx, b))
+		all = append(all, checkBlobs(ctx, c, b))
 	}
 	return all
 }
 
-// checkBlobs asks for a blob that nobody has: a Blossom server says 404.
-func checkBlobs(ctx context.Context, server string) Finding {
+// checkBlobs asks for a blob that nobody has: a Blossom server says 404. A provider's
+// server is asked whether it takes its uploads.
+func checkBlobs(ctx context.Context, c *config.Config, server string) Finding {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 
@@ -88,6 +91,19 @@ func checkBlobs(ctx context.Context, server string) Finding {
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusOK {
 		return Finding{"blob server", "warn", fmt.Sprintf("%s answers %d where a Blossom server says 404", server, resp.StatusCode), fix}
+	}
+
+	key, ok := openKey(c)
+	if !ok || !c.Sells() {
+		return Finding{"blob server", "ok", server, ""}
+	}
+	blobs := relay.NewBlobClient(relay.BlobConfig{Servers: []string{server}, AllowLoopback: true, AllowHTTP: true, Timeout: relayTimeout})
+	defer blobs.Close()
+	if err := blobs.MayUpload(ctx, server, key); err != nil {
+		return Finding{
+			"blob server", "fail", fmt.Sprintf("%s takes no results of the provider's key: %v", server, err),
+			"its operator names " + display.NPub(key.PublicKey()) + " under relay.owners or relay.uploaders; or name another server under blobs",
+		}
 	}
 	return Finding{"blob server", "ok", server, ""}
 }

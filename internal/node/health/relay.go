@@ -44,10 +44,8 @@ func askForWraps(ctx context.Context, c *config.Config, url string) error {
 	if err != nil {
 		return err
 	}
-	if k, err := keys.Read(c, "provider"); err == nil && k.Kept == keys.KeptPlain {
-		if own, err := relay.ParseKey(k.Text); err == nil {
-			signer = own
-		}
+	if own, ok := openKey(c); ok {
+		signer = own
 	}
 
 	pool, err := relay.NewPool(relay.Config{URLs: []string{url}, Signer: signer, QueryTimeout: relayTimeout})
@@ -60,4 +58,14 @@ func askForWraps(ctx context.Context, c *config.Config, url string) error {
 	_, err = pool.Query(ctx, nostr.Filter{Kinds: []int{kinds.GiftWrap}, Tags: nostr.TagMap{"p": {signer.PublicKey()}}, Limit: 1})
 	stop()
 	return errors.Join(err, g.Wait())
+}
+
+// openKey is the provider's key, where its file has it open.
+func openKey(c *config.Config) (*relay.Key, bool) {
+	k, err := keys.Read(c, "provider")
+	if err != nil || k.Kept != keys.KeptPlain {
+		return nil, false
+	}
+	own, err := relay.ParseKey(k.Text)
+	return own, err == nil
 }

@@ -61,8 +61,11 @@ type RoleKey struct {
 
 // Read reads a role's key file: one line with the key, and in a line after
 // it, perhaps, "# npub" of a key that does not show its own.
-func Read(c *config.Config, role string) (RoleKey, error) {
-	k := RoleKey{Role: role, Path: c.KeyFile(role)}
+func Read(c *config.Config, role string) (RoleKey, error) { return ReadAt(c.KeyFile(role), role) }
+
+// ReadAt is Read of another file than the role's own.
+func ReadAt(path, role string) (RoleKey, error) {
+	k := RoleKey{Role: role, Path: path}
 	text, err := relay.ReadKeyFile(k.Path)
 	if errors.Is(err, relay.ErrKeyMode) {
 		return k, advice.Usage(advice.Check+" checks all of them", "%s key: %w", role, err)
@@ -195,6 +198,11 @@ func Open(c *config.Config, role string, log *slog.Logger) (Signer, error) {
 	if err != nil {
 		return Signer{}, err
 	}
+	return k.Signer(c, log)
+}
+
+// Signer makes a signer of a key that was read.
+func (k RoleKey) Signer(c *config.Config, log *slog.Logger) (Signer, error) {
 	if k.Kept != KeptRemote {
 		key, err := k.Open(c)
 		return Signer{Signer: key, Cipher: key}, err
@@ -202,7 +210,7 @@ func Open(c *config.Config, role string, log *slog.Logger) (Signer, error) {
 
 	client, err := bunker.New(k.Remote, bunker.Config{Log: log})
 	if err != nil {
-		return Signer{}, advice.Usage(advice.With(advice.ConnectKey, role)+" writes it anew", "%s key: %w", role, err)
+		return Signer{}, advice.Usage(advice.With(advice.ConnectKey, k.Role)+" writes it anew", "%s key: %w", k.Role, err)
 	}
 	return Signer{Signer: client, Cipher: client, Remote: client}, nil
 }

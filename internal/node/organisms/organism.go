@@ -46,6 +46,7 @@ type Runtime struct {
 	// rebuild tries again what start could not do; nil where no organism is
 	// configured.
 	rebuild func(context.Context) error
+	waits   atomic.Pointer[string] // the agent that it lacked at the last attempt
 }
 
 // New is the runtime of a node of that version, over its store.
@@ -118,10 +119,20 @@ func (s *Runtime) Start(ctx context.Context, c *config.Config, build func(contex
 	s.rebuild = build
 	err := build(ctx)
 	if errors.Is(err, errAgentDown) {
+		why := err.Error()
+		s.waits.Store(&why)
 		s.log.Warn("the organism is not in force: it begins when its agents run", "err", err)
 		return nil
 	}
 	return err
+}
+
+// Lacks says which agent the organism waits for, "" once it is made.
+func (s *Runtime) Lacks() string {
+	if why := s.waits.Load(); why != nil && s.built.Load() == nil {
+		return "it begins when its agents run: " + *why
+	}
+	return ""
 }
 
 // current is the organism that threads begin in.

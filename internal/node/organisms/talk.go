@@ -15,6 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/agentruntime/redact"
 	"github.com/lightwork-market/lightwork/agentruntime/wire"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
 	"github.com/lightwork-market/lightwork/internal/store/row"
@@ -138,7 +139,13 @@ func (s *Runtime) returned(ctx context.Context, l *living, thread *pipeline.Thre
 // EndInterrupted ends as failed, by the journal policy of its profile, each thread
 // that was active when the node ended: whoever asked is gone, and nobody goes on
 // with it. It is for the start, before anybody asks. Conversations go on.
-func (s *Runtime) EndInterrupted(ctx context.Context) error {
+func (s *Runtime) EndInterrupted(ctx context.Context, conf *config.Config) error {
+	if s.read.Load() == nil && conf.Organism != "" {
+		if o, err := organism.Load(conf.OrganismFile()); err == nil { // else its start says so
+			s.read.Store(o)
+		}
+	}
+
 	c, err := curator.New(curator.Config{Store: s.k.ContextStore()})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/model/chat"
 	"github.com/lightwork-market/lightwork/agentruntime/model/scripted"
 	"github.com/lightwork-market/lightwork/agentruntime/organism"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/requirements"
 	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
@@ -227,7 +228,7 @@ func TestThreadsOfADeadNodeEndAtTheNextStart(t *testing.T) {
 
 			second := openDesk(t, dir, policy, consult)
 			for range 2 { // a second time there is nothing to do
-				if err := second.EndInterrupted(t.Context()); err != nil {
+				if err := second.EndInterrupted(t.Context(), config.In(dir)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -73,7 +73,7 @@ func cashuOf(c *config.Config, w config.Cashu, role string, seed cashu.Seed, log
 	}
 
 	return cashu.Config{
-		Mint: w.Mint, Seed: seed, Relays: c.Relays, Messages: post, Lock: w.Lock, MaxMsats: w.MaxMsats, Log: log,
+		Mint: w.Mint, Seed: seed, Relays: c.Relays, Messages: post, Lock: w.Lock, MaxMsats: w.MaxMsats, MaySpend: c.Spending().Check, Log: log,
 		// Another mint is another wallet: notes of the first stay where they are.
 		Path: filepath.Join(dir, "cashu-"+hashing.Bytes([]byte(w.Mint)).Hex()[:16]+".db"),
 	}, nil
@@ -82,6 +82,8 @@ func cashuOf(c *config.Config, w config.Cashu, role string, seed cashu.Seed, log
 // CashuHint is the next step for who uses a mint.
 func CashuHint(err error) string {
 	switch {
+	case errors.Is(err, payments.ErrSpendingStopped):
+		return advice.ResumeSpending + " lets money go again; nothing was sent"
 	case errors.Is(err, cashu.ErrCap):
 		return advice.TakeNotesOut + " takes some out; cashu.max_msats is the bound"
 	case errors.Is(err, sqlite.ErrReadOnly):
@@ -101,7 +103,7 @@ func AddressInvoice(ctx context.Context, address string, msats int64) (string, e
 // MeltHint is the next step where nothing was paid.
 func MeltHint(err error) string {
 	switch {
-	case errors.Is(err, sqlite.ErrReadOnly):
+	case errors.Is(err, sqlite.ErrReadOnly), errors.Is(err, payments.ErrSpendingStopped):
 		return CashuHint(err)
 	case errors.Is(err, payments.ErrInsufficientFunds):
 		return advice.ShowWallet + " shows what there is; fees come on top of the amount"

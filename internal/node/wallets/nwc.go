@@ -38,12 +38,12 @@ func ReadConnection(file string) (nwc.Connection, error) {
 }
 
 // openNWC connects to a wallet service; close ends the connection.
-func openNWC(ctx context.Context, file string, log *slog.Logger) (*nwc.Client, func(), error) {
+func openNWC(ctx context.Context, file string, may payments.MaySpend, log *slog.Logger) (*nwc.Client, func(), error) {
 	connection, err := ReadConnection(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := nwc.Open(nwc.Config{Connection: connection, Log: log})
+	client, err := nwc.Open(nwc.Config{Connection: connection, MaySpend: may, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -48,7 +48,7 @@ func openOnchain(ctx context.Context, c *config.Config, w config.Wallet, role st
 	}
 	wal, err := onchain.New(onchain.Config{
 		Chain: node, Book: book, Confirmations: w.Onchain.Confirmations,
-		TargetBlocks: w.Onchain.TargetBlocks, MaxSatPerVByte: w.Onchain.MaxSatPerVByte, Log: log,
+		TargetBlocks: w.Onchain.TargetBlocks, MaxSatPerVByte: w.Onchain.MaxSatPerVByte, MaySpend: c.Spending().Check, Log: log,
 	})
 	if err != nil {
 		closeAll()
@@ -62,7 +62,7 @@ func openOnchain(ctx context.Context, c *config.Config, w config.Wallet, role st
 func OpenLND(c *config.Config, w config.LND, log *slog.Logger) (*lnd.Wallet, error) {
 	client, err := lnd.Open(lnd.Config{
 		Address: w.Address, TLSCertFile: c.Path(w.TLSCertFile),
-		MacaroonFile: c.Path(w.MacaroonFile), Network: w.Network, Log: log,
+		MacaroonFile: c.Path(w.MacaroonFile), Network: w.Network, MaySpend: c.Spending().Check, Log: log,
 	})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, advice.Usage("put lnd's tls.cert and a macaroon there: "+advice.ExplainRights+" says how to bake one", "%w", err)

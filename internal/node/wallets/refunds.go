@@ -28,10 +28,10 @@ func Refunds(c *config.Config, w Wallet) *provider.Refunds {
 		return nil
 	}
 	if w, ok := w.(*onchain.Wallet); ok {
-		return &provider.Refunds{Wallet: w, Chain: w, MaxFeeMsats: cmp.Or(r.MaxFeeMsats, chainRefundFeeMsats)}
+		return &provider.Refunds{Wallet: w, Chain: w, MaySpend: c.Spending().Check, MaxFeeMsats: cmp.Or(r.MaxFeeMsats, chainRefundFeeMsats)}
 	}
 	return &provider.Refunds{
-		Wallet: w, MaxFeeMsats: cmp.Or(r.MaxFeeMsats, refundFeeMsats),
+		Wallet: w, MaySpend: c.Spending().Check, MaxFeeMsats: cmp.Or(r.MaxFeeMsats, refundFeeMsats),
 		Addresses: lud16.New(lud16.Config{Client: relay.NewPublicClient(AddressDial)}),
 	}
 }

@@ -32,6 +32,7 @@ func Open(ctx context.Context, c *config.Config, w config.Wallet, role string, l
 		if err != nil {
 			return nil, nil, err
 		}
+		client.MaySpend = c.Spending().Check
 		if err := client.OpenWallet(ctx, role+"-"+hashing.Bytes([]byte(token)).Hex()[:16]); err != nil {
 			client.Close()
 			return nil, nil, advice.Hint(fmt.Errorf("play-money wallet: %w", err), advice.ServePlayMoney+" runs the ledger")
@@ -44,7 +45,7 @@ func Open(ctx context.Context, c *config.Config, w config.Wallet, role string, l
 		}
 		return client, func() { client.Close() }, nil
 	case "nwc":
-		client, closeClient, err := openNWC(ctx, c.Path(w.NWC.URIFile), log)
+		client, closeClient, err := openNWC(ctx, c.Path(w.NWC.URIFile), c.Spending().Check, log)
 		if err != nil {
 			return nil, nil, err
 		}

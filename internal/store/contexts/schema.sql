@@ -82,6 +82,7 @@ CREATE VIEW content_refs AS
 SELECT payload_hash AS digest FROM journal WHERE keeps = 1
 UNION ALL SELECT digest FROM contents WHERE pinned = 1
 UNION ALL SELECT digest FROM content_pins
+UNION ALL SELECT digest FROM job_contents
 UNION ALL SELECT content FROM context_segments c
     WHERE NOT EXISTS (SELECT 1 FROM context_states x WHERE x.segment_id = c.id AND x.status = 'Pruned')
 UNION ALL SELECT summary FROM context_states s

@@ -239,6 +239,7 @@ func (tx Journal) PruneJournal(now time.Time, limit int) (int, error) {
 	}
 	rows, err := tx.Query(`SELECT seq, payload_hash FROM journal
 		WHERE expires_ms <= ? AND NOT EXISTS (SELECT 1 FROM open_jobs o WHERE o.request_id = journal.request_id)
+			AND NOT EXISTS (SELECT 1 FROM requests r JOIN job_keeps k ON k.job = r.seq AND k.part = 'journals' WHERE r.request_id = journal.request_id)
 		ORDER BY expires_ms LIMIT ?`, now.UnixMilli(), limit)
 	if err != nil {
 		return 0, fmt.Errorf("prune journal: %w", err)
@@ -265,6 +266,27 @@ func (tx Journal) PruneJournal(now time.Time, limit int) (int, error) {
 	}
 
 	return len(gone), nil
+}
+
+// PruneJob deletes up to limit entries of a sold job, by the number of its request, that
+// are not kept for ever, and returns how many.
+func (tx Journal) PruneJob(job int64, limit int) (int, error) {
+	type old struct {
+		seq  int64
+		hash hashing.Digest
+	}
+	list, err := row.Column(tx.Tx, func(rows *sql.Rows, o *old) error { return rows.Scan(&o.seq, row.Into(&o.hash)) },
+		`SELECT seq, payload_hash FROM journal WHERE request_id = (SELECT request_id FROM requests WHERE seq = ?)
+			AND retention <> 'retain_forever' ORDER BY seq LIMIT ?`, job, limit)
+	if err != nil {
+		return 0, fmt.Errorf("prune the journal of a job: %w", err)
+	}
+	for _, o := range list {
+		if err := tx.deleteEntry(o.seq, o.hash); err != nil {
+			return 0, err
+		}
+	}
+	return len(list), nil
 }
 
 func (tx Journal) deleteEntry(seq int64, payload hashing.Digest) error {

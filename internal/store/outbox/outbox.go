@@ -19,9 +19,7 @@ import (
 var tables string
 
 // Schema makes the tables of the area.
-func Schema() string {
-	return tables + row.AppendOnly("outbox", "outbox_answers", "event_signatures")
-}
+func Schema() string { return tables }
 
 // Outbox is a transaction as far as it is about events that are to be sent.
 type Outbox struct{ *row.Tx }

@@ -9,7 +9,7 @@ CREATE TABLE outbox (
     purpose      TEXT NOT NULL,
     required_oks INTEGER NOT NULL CHECK (required_oks >= 0),
     created_ms   INTEGER NOT NULL CHECK (created_ms >= 0),
-    job          INTEGER, -- requests.seq of a job that is sold; jobs are never deleted
+    job          INTEGER, -- requests.seq of a job that is sold; jobs are never deleted, their feedback is in time
     relays       TEXT NOT NULL CHECK (json_valid(relays))
 ) STRICT;
 CREATE INDEX outbox_request ON outbox(request_id) WHERE request_id IS NOT NULL;
@@ -44,6 +44,31 @@ CREATE TABLE event_signatures (
     sig       TEXT NOT NULL CHECK (length(sig) = 128),
     signed_ms INTEGER NOT NULL CHECK (signed_ms >= 0)
 ) STRICT, WITHOUT ROWID;
+
+-- Events of a sold job that prove nothing go once that is noted in job_pruned, with what
+-- belongs to them; every other row stays.
+CREATE TRIGGER outbox_no_update BEFORE UPDATE ON outbox
+BEGIN SELECT RAISE(ABORT, 'outbox is append-only'); END;
+CREATE TRIGGER outbox_answers_no_update BEFORE UPDATE ON outbox_answers
+BEGIN SELECT RAISE(ABORT, 'outbox_answers is append-only'); END;
+CREATE TRIGGER event_signatures_no_update BEFORE UPDATE ON event_signatures
+BEGIN SELECT RAISE(ABORT, 'event_signatures is append-only'); END;
+CREATE TRIGGER outbox_keep BEFORE DELETE ON outbox
+WHEN NOT EXISTS (SELECT 1 FROM prunable_events p WHERE p.seq = OLD.seq)
+BEGIN SELECT RAISE(ABORT, 'event is kept'); END;
+CREATE TRIGGER outbox_answers_keep BEFORE DELETE ON outbox_answers
+WHEN NOT EXISTS (SELECT 1 FROM prunable_events p WHERE p.seq = OLD.event)
+BEGIN SELECT RAISE(ABORT, 'answer is kept'); END;
+CREATE TRIGGER event_signatures_keep BEFORE DELETE ON event_signatures
+WHEN NOT EXISTS (SELECT 1 FROM prunable_events p WHERE p.event_id = OLD.event_id)
+BEGIN SELECT RAISE(ABORT, 'signature is kept'); END;
+
+-- Feedback and the events of a job's life, of jobs whose events are marked as pruned.
+CREATE VIEW prunable_events AS
+SELECT o.seq, o.event_id, o.job FROM outbox o JOIN job_pruned p ON p.job = o.job AND p.part = 'events'
+WHERE EXISTS (SELECT 1 FROM json_each(iif(json_valid(CAST(o.event AS TEXT)), CAST(o.event AS TEXT), '{}'), '$.tags') t
+    WHERE iif(json_valid(t.value), t.value ->> '$[0]', '') = 'domain' AND t.value ->> '$[1]' IN ('lightwork/feedback/v1', 'lightwork/tick_request/v1',
+        'lightwork/tick_result/v1', 'lightwork/trajectory_session/v1', 'lightwork/trajectory_event/v1'));
 
 -- An event as it was queued, and what was said of it. It is enough once its
 -- required number of relays said OK.

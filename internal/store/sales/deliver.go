@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/store/journal"
@@ -33,7 +34,7 @@ func (s *Store) Finish(ctx context.Context, requestID string, run int, r job.Res
 		if planned != r.PlanHash {
 			return j.conflict("the result is of another plan than the run")
 		}
-		if err := tx.PutContents(append([][]byte{r.Output}, contents...)); err != nil {
+		if err := tx.storeParts(j.seq, r, append([][]byte{r.Output}, contents...)); err != nil {
 			return err
 		}
 		if err := tx.checkResult(r); err != nil {
@@ -48,6 +49,34 @@ func (s *Store) Finish(ctx context.Context, requestID string, run int, r job.Res
 
 		return tx.EnqueueAll(out)
 	})
+}
+
+// storeParts stores what a result brought, each content for the parts of the job that it
+// is: until the last of them is pruned it stays.
+func (tx *transaction) storeParts(job int64, r job.Result, contents [][]byte) error {
+	for _, content := range contents {
+		d, err := tx.AddContent(content)
+		if err != nil {
+			return err
+		}
+
+		parts := []string{receipts.PartBlobs}
+		if d == r.OutputHash {
+			parts = append(parts, receipts.PartResults)
+		}
+		if d == r.Replay {
+			parts = append(parts, receipts.PartTrajectories)
+		}
+		if slices.Contains(r.Artifacts, d) {
+			parts = append(parts, receipts.PartArtifacts)
+		}
+		for _, part := range parts {
+			if _, err := tx.Exec("INSERT INTO job_contents(job, part, digest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", job, part, d[:]); err != nil {
+				return fmt.Errorf("record content %s: %w", d, err)
+			}
+		}
+	}
+	return nil
 }
 
 // checkResult makes sure that every byte the result refers to is stored.

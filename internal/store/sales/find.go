@@ -2,8 +2,12 @@ package sales
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 
 	"github.com/lightwork-market/lightwork/internal/store/names"
+	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/market/job"
 )
 
@@ -48,4 +52,31 @@ func (s *Store) FindReceipts(ctx context.Context, name string) (list []names.Rec
 		return err
 	})
 	return list, err
+}
+
+// Events are the signed events of a job, oldest first.
+func (s *Store) Events(ctx context.Context, requestID string) (list []job.OutEvent, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
+		scan := func(rows *sql.Rows, e *job.OutEvent) error { return rows.Scan(&e.EventID, &e.Event, &e.Sig) }
+		list, err = row.Column(tx.Tx, scan, `SELECT o.event_id, o.event, coalesce(s.sig, '') FROM requests r JOIN outbox o ON o.job = r.seq
+			LEFT JOIN event_signatures s ON s.event_id = o.event_id WHERE r.request_id = ? ORDER BY o.seq`, requestID)
+		if err != nil {
+			return fmt.Errorf("read events of job %s: %w", requestID, err)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// PreviousReceipt is the receipt before one in the chain; nil if it is the first, or if
+// the one before was signed elsewhere.
+func (s *Store) PreviousReceipt(ctx context.Context, receiptID string) (doc []byte, err error) {
+	err = s.view(ctx, func(tx *transaction) error {
+		err := tx.QueryRow("SELECT p.receipt FROM receipts r JOIN receipts p ON p.sequence = r.sequence - 1 WHERE r.receipt_id = ?", receiptID).Scan(&doc)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("read the receipt before %s: %w", receiptID, err)
+		}
+		return nil
+	})
+	return doc, err
 }

@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
+	"github.com/lightwork-market/lightwork/internal/store/pruning"
 	"github.com/lightwork-market/lightwork/internal/store/row"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
@@ -223,6 +225,14 @@ func (tx *transaction) job(id string) (job.Job, error) {
 		}
 	}
 
+	pruned, err := pruning.PrunedOf(tx.Tx, id)
+	if err != nil {
+		return j, err
+	}
+	for _, p := range pruned {
+		j.Pruned = append(j.Pruned, job.PrunedPart(p))
+	}
+
 	if hasResult(j.State) {
 		if j.Result, err = tx.jobResult(id); err != nil {
 			return j, fmt.Errorf("read result of job %s: %w", id, err)
@@ -289,8 +299,24 @@ func (tx *transaction) jobResult(id string) (*job.Result, error) {
 		r.AgreementHash = &agreement
 	}
 	r.StartedAt, r.FinishedAt = row.FromMs(started), row.FromMs(finished)
-	if r.Output, err = tx.Content(r.OutputHash); err != nil {
+	if r.Output, err = tx.output(id, r.OutputHash); err != nil {
 		return nil, err
 	}
 	return &r, json.Unmarshal([]byte(artifacts), &r.Artifacts)
+}
+
+// output is the content of a job's result; nil once it is pruned.
+func (tx *transaction) output(id string, d hashing.Digest) ([]byte, error) {
+	data, err := tx.Content(d)
+	if !errors.Is(err, row.ErrNotFound) {
+		return data, err
+	}
+	pruned, listErr := pruning.PrunedOf(tx.Tx, id)
+	if listErr != nil {
+		return nil, listErr
+	}
+	if slices.ContainsFunc(pruned, func(p pruning.Pruned) bool { return p.Part == receipts.PartResults }) {
+		return nil, nil
+	}
+	return nil, err
 }

@@ -177,12 +177,12 @@ CREATE TABLE job_results (
     request_id     TEXT PRIMARY KEY REFERENCES jobs(request_id),
     run            INTEGER NOT NULL,
     session_id     TEXT NOT NULL UNIQUE CHECK (session_id <> ''),
-    output         BLOB NOT NULL REFERENCES contents(digest),
+    output         BLOB NOT NULL CHECK (length(output) = 32), -- of contents, until it is pruned
     agreement_hash BLOB CHECK (length(agreement_hash) = 32),
     plan_hash      BLOB NOT NULL CHECK (length(plan_hash) = 32),
     trajectory     BLOB NOT NULL CHECK (length(trajectory) = 32),
     redacted       BLOB NOT NULL CHECK (length(redacted) = 32),
-    replay         BLOB NOT NULL REFERENCES contents(digest),
+    replay         BLOB NOT NULL CHECK (length(replay) = 32), -- likewise
     event_id       TEXT NOT NULL UNIQUE,
     event          BLOB NOT NULL,
     artifacts      TEXT NOT NULL CHECK (json_valid(artifacts)),
@@ -190,6 +190,9 @@ CREATE TABLE job_results (
     finished_ms    INTEGER NOT NULL,
     FOREIGN KEY (request_id, run) REFERENCES job_runs(request_id, run)
 ) STRICT;
+CREATE TRIGGER job_results_stored BEFORE INSERT ON job_results
+WHEN NOT EXISTS (SELECT 1 FROM contents WHERE digest = NEW.output) OR NOT EXISTS (SELECT 1 FROM contents WHERE digest = NEW.replay)
+BEGIN SELECT RAISE(ABORT, 'result without its contents'); END;
 -- A result is of its run's plan.
 CREATE TRIGGER job_results_planned BEFORE INSERT ON job_results
 WHEN NEW.plan_hash <> (SELECT plan_hash FROM job_runs WHERE request_id = NEW.request_id AND run = NEW.run)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -107,6 +108,8 @@ type Extension struct {
 	Confinement    string                     `json:"sandbox_confinement,omitempty"`
 	PayeeNode      string                     `json:"payee_node,omitempty"`
 	Network        payments.Network           `json:"network,omitempty"`
+	Retention      *receipts.Retention        `json:"retention,omitempty"`
+	Tree           *tree.Terms                `json:"tree,omitempty"`
 }
 
 // announcement says what this provider offers right now.
@@ -130,7 +133,7 @@ func (a *Announcer) announcement(ctx context.Context) (Announcement, error) {
 		Lightwork: Extension{
 			Version: 1, PolicyBundleID: a.cfg.PolicyID.String(), Modes: map[string][]receipts.Mode{},
 			BaseMsats: map[string]int64{}, Prices: map[string]receipts.Price{}, FreePoW: a.cfg.FreePoW, HostImage: a.cfg.HostImage, Confinement: a.cfg.Confinement,
-			PayeeNode: node.PubKey, Network: node.Network,
+			PayeeNode: node.PubKey, Network: node.Network, Retention: a.cfg.Retention, Tree: a.cfg.Tree,
 		},
 	}
 	if a.cfg.Paused() {

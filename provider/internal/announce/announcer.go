@@ -19,8 +19,10 @@ import (
 	"github.com/lightwork-market/lightwork/lifecycle"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/market/kinds"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // announceEvery is how often an announcement is repeated that has not changed.
@@ -56,8 +58,10 @@ type Config struct {
 	HostImage    string // digest of the host toolchain's manifest
 	Confinement  string
 	PolicyID     hashing.Digest
-	Encrypts     bool // encrypted requests are taken
+	Retention    *receipts.Retention // nil: nothing is promised
+	Encrypts     bool                // encrypted requests are taken
 	Lifecycle    lifecycle.Kinds
+	Tree         *tree.Terms // nil: no trees are taken
 
 	Node      func() payments.Node // of the wallet
 	Paused    func() bool          // no new jobs are taken now

@@ -57,6 +57,7 @@ type Config struct {
 	Key         string // of the provider
 	RootSecret  []byte // preimages derive from it
 	PolicyID    hashing.Digest
+	Retention   *receipts.Retention // that quotes promise; nil: none
 	ReceiptKind int
 	Relays      func() []string // that the events of a new job go to
 	LeastMsats  int64           // the smallest payment that the wallet can take

@@ -63,7 +63,7 @@ func (c *Collector) Quote(o Order) (job.Job, error) {
 		Version: receipts.Version, RequestID: o.RequestID, JobHash: o.Typed.JobHash, SchemaID: j.SchemaID,
 		Buyer: o.Buyer, Provider: c.cfg.Key, PriceMsats: o.PriceMsats, Purpose: receipts.PurposeResult,
 		Mode: o.Mode, Delivery: c.deliveryFor(o.Terms, o.Mode),
-		Cancellation: cancellation, PolicyBundleID: c.cfg.PolicyID, Inputs: o.Inputs,
+		Cancellation: cancellation, PolicyBundleID: c.cfg.PolicyID, Inputs: o.Inputs, Retention: c.cfg.Retention,
 	}
 	if o.Mode != receipts.ModeFree {
 		node := c.cfg.Node().PubKey

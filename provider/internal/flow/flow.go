@@ -20,6 +20,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
 	"github.com/lightwork-market/lightwork/provider/internal/run"
+	"github.com/lightwork-market/lightwork/provider/internal/trees"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/nbd-wtf/go-nostr"
 )
@@ -55,6 +56,7 @@ type Config struct {
 	Deliverer *deliver.Deliverer
 	Refunds   *refund.Refunder
 	Restored  *restore.Checker
+	Trees     *trees.Trees
 	Log       *slog.Logger
 	Tell      func(job.Event)
 
@@ -104,6 +106,7 @@ func (f *Flow) Resume(ctx context.Context) (oldest time.Time, err error) {
 		return oldest, fmt.Errorf("list jobs that were given up: %w", err)
 	}
 
+	f.cfg.Trees.Sweep(open)
 	for _, id := range unknown {
 		j, err := f.cfg.Store.Job(ctx, id)
 		if err != nil {
@@ -153,6 +156,9 @@ func (f *Flow) Launch(j *openjob.Job, unreadable error) {
 		a.drive(f.ctx)
 		f.cfg.Gate.Leave(id)
 		f.cfg.Publisher.ForgetBlobs(id)
+		if f.ctx.Err() == nil {
+			f.cfg.Trees.Forget(id)
+		}
 		f.mu.Lock()
 		delete(f.open, id)
 		f.mu.Unlock()

@@ -138,7 +138,7 @@ func (a *actor) awaitPayment(ctx context.Context, c *job.Charge) error {
 	return nil
 }
 
-// run waits for a free slot and runs the job.
+// run waits for the job's files and for a free slot, and runs the job.
 func (a *actor) run(ctx context.Context) error {
 	j := a.job
 	held, err := a.bill.HeldUntil(ctx, j.RunLimit())
@@ -168,6 +168,9 @@ func (a *actor) run(ctx context.Context) error {
 	default:
 	}
 
+	if j.Tree, err = a.cfg.Trees.Bring(wait, j); err != nil { // before the slot, which others wait for
+		return err
+	}
 	leave, got := a.cfg.Gate.Slot(wait, j.Job, j.Cancel)
 	switch {
 	case got:

@@ -41,6 +41,9 @@ func (in *Intake) admit(ctx context.Context, ev nostr.Event, inputs []string) (j
 	if err != nil {
 		return job.Job{}, nil, err
 	}
+	if err := in.cfg.Trees(ctx, ev, req, mode); err != nil {
+		return job.Job{}, nil, err
+	}
 	if err := votes(terms, req); err != nil {
 		return job.Job{}, nil, err
 	}

@@ -88,6 +88,9 @@ type Config struct {
 	// Takes says why what does the jobs of a type would refuse this typed request; nil:
 	// it would take it, and with Takes nil all.
 	Takes func(schemaID string, input []byte) error
+	// Trees says why files that a request names as a tree are not taken, as a
+	// [job.Refusal].
+	Trees func(ctx context.Context, asked nostr.Event, typed *schemas.Request, mode receipts.Mode) error
 
 	WasAnswered   func(requestID string) bool // by this key, in a life that the store does not know
 	RefundAddress func(view nostr.Event, mode receipts.Mode) string

@@ -13,6 +13,7 @@ import (
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/market/job"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -29,6 +30,8 @@ type Job struct {
 	Asked  nostr.Event       // the same with its encrypted tags among the others
 	Terms  receipts.RequestTerms
 	Typed  *schemas.Request
+
+	Tree string // a file with the packed tree of the request, once it is here
 
 	result, fee receipts.Quote
 
@@ -105,6 +108,21 @@ func (o *Job) RunLimit() time.Duration { return receipts.RunLimit(o.Typed) }
 
 // PaysFirst reports whether the result is paid before the job runs.
 func (o *Job) PaysFirst() bool { return o.PaidFirst(&o.Charge) }
+
+// Manifest is what the request says of its tree, nil if it names none.
+func (o *Job) Manifest() *tree.Manifest { return ManifestOf(o.Typed) }
+
+// ManifestOf is what a request says of its tree, nil if it names none.
+func ManifestOf(typed *schemas.Request) *tree.Manifest {
+	if typed == nil {
+		return nil
+	}
+	run, ok := typed.Value.(*schemas.SandboxRunRequest)
+	if !ok {
+		return nil
+	}
+	return run.Repo.Tree
+}
 
 // ThreadName is the job's place in the tree of threads.
 func (o *Job) ThreadName() string { return "root.job[" + o.RequestID + "]" }

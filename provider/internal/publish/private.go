@@ -103,6 +103,11 @@ func (p *private) decrypt(ctx context.Context, peer, hidden string) (string, err
 	return p.cipher.NIP44Decrypt(ctx, peer, hidden)
 }
 
+// DecryptFrom opens a text that a buyer encrypted for us alone (NIP-44).
+func (p *private) DecryptFrom(ctx context.Context, buyer, hidden string) (string, error) {
+	return p.decrypt(ctx, buyer, hidden)
+}
+
 // DecryptRequest returns a request with its encrypted tags among the others, or a
 // [job.Refusal]. Id and author
 // stay those of the signed event, whose bytes are what is kept.

@@ -78,6 +78,9 @@ type Settings struct {
 	MaxFeeMsats int64 // of one refund
 	// Addresses gives invoices for Lightning addresses; nil: they become credit.
 	Addresses Addresses
+	// MaySpend is asked before the wallet is told of a refund, which waits while the
+	// answer is an error; nil asks nobody.
+	MaySpend payments.MaySpend
 	// Chain is set where Wallet pays on the chain: refunds go to addresses there.
 	Chain ChainPlanner
 }

@@ -93,6 +93,7 @@ func (s *Refunder) Serve(ctx context.Context) error {
 
 // refund brings one refund to its end and records that.
 func (s *Refunder) refund(ctx context.Context, r job.Refund) {
+	halted := false // by the owner, as is said once
 	for pause := time.Second; ; {
 		pay, err := s.payRefund(ctx, &r)
 		if err == nil && pay.State.Terminal() {
@@ -106,6 +107,17 @@ func (s *Refunder) refund(ctx context.Context, r job.Refund) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, payments.ErrSpendingStopped) {
+			if !halted {
+				s.log.Warn("refund is kept back", "request", r.RequestID, "payment_hash", r.PaymentHash, "err", err)
+			}
+			halted, pause = true, lookAgain
+			if backoff.Wait(ctx, &pause, lookAgain) != nil {
+				return
+			}
+			continue
+		}
+		halted = false
 		s.log.Warn("refund not done yet, asking again", "request", r.RequestID, "payment_hash", r.PaymentHash, "in", pause, "err", err)
 
 		if backoff.Wait(ctx, &pause, 30*time.Second) != nil {
@@ -146,6 +158,9 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 		return pay, job.ErrRefundForgotten
 	}
 
+	if err := s.cfg.Settings.MaySpend.Ask(); err != nil {
+		return pay, err
+	}
 	s.sending.Store(r.RequestID, true)
 	defer s.sending.Delete(r.RequestID)
 
@@ -172,6 +187,9 @@ func (s *Refunder) sendRefund(ctx context.Context, r *job.Refund) (payments.Paym
 	}
 	return wallet.TrackPayment(ctx, r.PaymentHash)
 }
+
+// lookAgain is how often a refund that the owner keeps back asks whether it may go.
+const lookAgain = time.Second
 
 // mostSent is how often the wallet is told of one attempt: once more after a crash. The
 // payee of an invoice takes it once, and a wallet on the chain finds what it paid to an address.

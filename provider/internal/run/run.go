@@ -166,7 +166,7 @@ func (a *Attempt) Perform(base context.Context) (*openjob.Made, error) {
 	run := job.Run{
 		RequestID: a.job.RequestID, Number: a.job.Run, SchemaID: a.job.SchemaID, Input: a.job.Input,
 		Thread: a.job.ThreadName(), DirectiveID: a.job.DirectiveID, Timeout: min(a.job.RunLimit()+margin/2, time.Until(a.deadline)),
-		OnStream: func(string, string) {},
+		Tree: a.job.Tree, OnStream: func(string, string) {},
 	}
 	quiet := func() {}
 	if showsOutput(a.job) {

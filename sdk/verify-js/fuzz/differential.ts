@@ -4,7 +4,8 @@
  * One seed makes one bundle. Exit status 1 if the two disagree anywhere.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { claimNames, readTar, UnusableError, verify, type Pins } from "../src/index.js";
@@ -31,6 +32,8 @@ interface ClaimOutcome {
 }
 
 const vectors = readVectors();
+const scratch = mkdtempSync(join(tmpdir(), "verify-differential-"));
+const keysFile = join(scratch, "keys.jsonl");
 /**
  * The documents that a forger can remake. In a chained request the job is in
  * another event.
@@ -50,7 +53,19 @@ function makeCase(seed: number): Case {
 function surfaceCase(random: Random): Case {
   const base: Vector = random.pick(random.below(3) === 0 ? vectors : valid);
   const files = mutateBundle(base.files, vectors.map((v) => v.files), random);
-  return { from: base.name, archive: writeTar(files), pins: base.pins };
+  return { from: base.name, archive: writeTar(files), pins: changeKeys(base.pins, random) };
+}
+
+/** The key changes with some lines gone, doubled or changed, half of the time. */
+function changeKeys(pins: Pins, random: Random): Pins {
+  if (pins.keys === undefined || random.below(2) === 0) return pins;
+  const lines = pins.keys.split("\n").slice(0, -1);
+  const at = random.below(lines.length);
+  const line = lines[at] ?? "";
+  const byte = random.below(line.length);
+  const put = random.pick([[], [line, line], ["", line], [line.slice(0, byte) + random.pick(["0", "1", '"', "{", " ", "é"]) + line.slice(byte + 1)]]);
+  lines.splice(at, 1, ...put);
+  return { ...pins, keys: lines.map((l) => `${l}\n`).join("") };
 }
 
 function ours(c: Case): Outcome {
@@ -64,7 +79,13 @@ function ours(c: Case): Outcome {
 }
 
 function theirs(c: Case, path: string): Outcome {
-  const flags = Object.entries(c.pins).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const { also = [], keys, ...others } = c.pins;
+  const flags = Object.entries(others).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  flags.push(...also.flatMap((key) => ["--also", key]));
+  if (keys !== undefined) {
+    writeFileSync(keysFile, keys);
+    flags.push("--keys", keysFile);
+  }
   const run = spawnSync(path, ["--json", "--require", claimNames.join(), ...flags, "-"], { input: c.archive, encoding: "utf8", maxBuffer: 1 << 26 });
   if (run.error) throw run.error;
   if (run.status === 2) return { exit: 2, states: {}, reasons: { unusable: run.stderr } };
@@ -116,4 +137,8 @@ function main(): number {
   return wrong === 0 ? 0 : 1;
 }
 
-process.exitCode = main();
+try {
+  process.exitCode = main();
+} finally {
+  rmSync(scratch, { recursive: true });
+}

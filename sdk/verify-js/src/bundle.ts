@@ -26,6 +26,7 @@ const limits: ReadonlyMap<string, number> = new Map([
   ["POLICY.json", documentLimit],
   ["PR_SUMMARY.md", documentLimit],
   ["PREVIOUS_RECEIPT.json", documentLimit],
+  ["PRUNED.event.json", documentLimit],
 ]);
 
 /** The maximum size of a file with this name; undefined if a bundle has no such file. */

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { UnusableError } from "./bundle.js";
 import type { Pins } from "./evidence.js";
-import { openBundle } from "./folder.js";
+import { openBundle, readKeys } from "./folder.js";
 import { formatJson, formatReport, printable } from "./text.js";
 import { verify } from "./verify.js";
 
@@ -17,6 +17,10 @@ flags:
   --network NAME    mainnet, testnet, signet, regtest, simnet, play, chain:NAME or cashu:MINT
   --require LIST    claims that must be proved beside the first seven,
                     separated by commas, such as buyer_accepted,payee_pinned
+  --also KEY        take this key (npub or hex), and those that key changes join it
+                    with, for one holder's; may be repeated, needs --keys
+  --keys FILE       the key changes that are known, as lightwork keys changes
+                    writes them: a key is not believed after its end
   --explain         show every step
   --json            print the report as JSON
 
@@ -35,7 +39,7 @@ function run(args: string[]): number {
   const { values, positionals } = parseArgs({
     args,
     allowPositionals: true,
-    options: { provider: text, buyer: text, payee: text, network: text, require: text, explain: flag, json: flag, help: { ...flag, short: "h" } },
+    options: { provider: text, buyer: text, payee: text, network: text, require: text, also: { ...text, multiple: true }, keys: text, explain: flag, json: flag, help: { ...flag, short: "h" } },
   });
   if (values.help) {
     process.stdout.write(usage);
@@ -47,6 +51,11 @@ function run(args: string[]): number {
   for (const name of ["provider", "buyer", "payee", "network"] as const) {
     const pin = values[name];
     if (pin !== undefined) pins[name] = pin;
+  }
+  if (values.keys !== undefined) pins.keys = readKeys(values.keys);
+  if (values.also !== undefined) {
+    if (pins.keys === undefined) throw new UnusableError("--also: name the file with the key changes by --keys");
+    pins.also = values.also;
   }
   const report = verify(openBundle(path), { pins, require: values.require?.split(",") ?? [] });
   process.stdout.write(values.json ? formatJson(report) : formatReport(report, values.explain));

@@ -4,7 +4,7 @@
  * in docs/protocol/receipt.md.
  */
 import { decodeNpub } from "./bech32.js";
-import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, isSchemaId, readFields, token } from "./fields.js";
+import { DocumentError, Fields, isAssetId, isHash, isKey, isLine, isNode, isSchemaId, isTime, readFields, token } from "./fields.js";
 import { hashHex, hexToBytes, isDigest, isHex, utf8 } from "./hex.js";
 import type { Value } from "./json.js";
 
@@ -27,6 +27,16 @@ export interface Quote {
   payee_node: string | null;
   /** ids of the events that are the job's inputs */
   inputs: string[];
+  /** what is promised to be kept, in ms, null for ever, by part; undefined without a promise */
+  retention?: ReadonlyMap<string, number | null>;
+}
+
+/** What a provider says that it has pruned. */
+export interface Pruning {
+  receipt_id: string;
+  request_id: string;
+  /** at is the text of a time */
+  parts: { part: string; at: string }[];
 }
 
 export interface Acceptance {
@@ -145,12 +155,52 @@ export function parseQuote(text: string): Quote {
     payee_node: f.orNull("payee_node", isNode),
     inputs: inputs as string[],
   };
+  if (f.has("retention")) quote.retention = parseRetention(f.take("retention"));
   f.end();
   if (mode === "free" && (quote.payment_hash !== null || quote.payee_node !== null)) throw new DocumentError("a free quote names a payment");
   if (quote.payment_hash === null && (mode === "hold" || quote.delivery === "sealed")) throw new DocumentError("payment_hash is null, which hold and sealed do not allow");
   if (quote.delivery === "sealed" && mode !== "hold" && mode !== "postpay") throw new DocumentError("delivery does not fit the mode");
   checkFee(quote);
   return quote;
+}
+
+/** What may be pruned, in order. */
+const keptParts = ["results", "artifacts", "trajectories", "journals", "blobs", "events"];
+/** A hundred years. */
+const maxKeepMs = 100 * 366 * 24 * 3_600_000;
+
+function parseRetention(value: Value): Map<string, number | null> {
+  const f = new Fields(value);
+  const dispute = f.whole("dispute_window_ms", 1);
+  if (dispute > maxKeepMs) throw new DocumentError("retention.dispute_window_ms is out of range");
+  const kept = new Map<string, number | null>();
+  for (const part of keptParts) {
+    const keep = f.wholeOrNull(`${part}_ms`, dispute);
+    if (keep !== null && keep > maxKeepMs) throw new DocumentError(`retention.${part}_ms is out of range`);
+    kept.set(part, keep);
+  }
+  f.end();
+  return kept;
+}
+
+export function parsePruning(text: string): Pruning {
+  const f = readFields(text);
+  f.version();
+  const list = listOf(f.take("parts"));
+  if (list.length === 0) throw new DocumentError("parts are none");
+  let last = -1;
+  const parts = list.map((value) => {
+    const p = new Fields(value);
+    const part = p.oneOf("part", keptParts);
+    const at = p.text("at", isTime);
+    p.end();
+    if (keptParts.indexOf(part) <= last) throw new DocumentError("parts are not in order");
+    last = keptParts.indexOf(part);
+    return { part, at };
+  });
+  const pruning: Pruning = { receipt_id: f.line("receipt_id"), request_id: f.id("request_id"), parts };
+  f.end();
+  return pruning;
 }
 
 export function parseAcceptance(text: string): Acceptance {

@@ -5,6 +5,7 @@ import { parseQuote, parseReceipt, type Quote, type Receipt } from "./documents.
 import { isKey, isNode } from "./fields.js";
 import { decodeNpub } from "./bech32.js";
 import { digest, fromUtf8, isHex } from "./hex.js";
+import { KeyHistory } from "./keys.js";
 import type { ObjectValue } from "./json.js";
 import { demandDomain, eventIsSigned, parseEvent, type Domain, type Event } from "./nostr.js";
 
@@ -15,12 +16,23 @@ export interface Pins {
   /** compressed key of the Lightning node in hex */
   payee?: string;
   network?: string;
+  /** keys whose holder's other keys, as far as `keys` joins them, count as theirs */
+  also?: string[];
+  /** the known key changes: events, one a line */
+  keys?: string;
+}
+
+/** The keys of pins as hex, and what is known of their ends. */
+interface Known {
+  also: string[];
+  keys: KeyHistory;
 }
 
 /** The input of the claims. */
 export interface Evidence {
   bundle: Bundle;
   pins: Pins;
+  known: Known;
   receipt: Receipt;
   receiptText: string;
   /** the invoice, or why it is none */
@@ -31,6 +43,8 @@ export interface Evidence {
   request?: ObjectValue;
   /** set while the job is graded: the request names no schema */
   untyped?: boolean;
+  /** why, by part, of what the provider says that it has pruned */
+  gone?: ReadonlyMap<string, string>;
 }
 
 /** Step 0: a bundle that fails here is unusable. */
@@ -45,7 +59,7 @@ export function openEvidence(bundle: Bundle, pins: Pins): Evidence {
   } catch (error) {
     throw new UnusableError(`0.2: RECEIPT.json is no receipt: ${(error as Error).message}`);
   }
-  return { bundle, pins: readPins(pins), receipt, receiptText, invoice: tryInvoice(receipt.bolt11) };
+  return { bundle, pins: readPins(pins), known: readKnown(pins), receipt, receiptText, invoice: tryInvoice(receipt.bolt11) };
 }
 
 /** 0.1: the pins are well-formed. Keys are converted to hex. */
@@ -53,10 +67,7 @@ function readPins(pins: Pins): Pins {
   const read: Pins = {};
   for (const name of ["provider", "buyer"] as const) {
     const pin = pins[name];
-    if (pin === undefined) continue;
-    const key = isHex(pin, 32) ? pin : decodeNpub(pin);
-    if (key === undefined || !isKey(key)) throw new UnusableError(`0.1: ${name} is neither an npub nor 64 hex digits`);
-    read[name] = key;
+    if (pin !== undefined) read[name] = readKey(name, pin);
   }
   if (pins.payee !== undefined) {
     if (!isNode(pins.payee)) throw new UnusableError("0.1: payee is no key of 66 hex digits");
@@ -67,6 +78,32 @@ function readPins(pins: Pins): Pins {
     read.network = pins.network;
   }
   return read;
+}
+
+function readKey(name: string, text: string): string {
+  const key = isHex(text, 32) ? text : decodeNpub(text);
+  if (key === undefined || !isKey(key)) throw new UnusableError(`0.1: ${name} is neither an npub nor 64 hex digits`);
+  return key;
+}
+
+function readKnown(pins: Pins): Known {
+  return { also: (pins.also ?? []).map((key) => readKey("also", key)), keys: KeyHistory.read(pins.keys ?? "") };
+}
+
+/** Whether a key is the pinned one, or another of the same holder that was asked for. */
+export function isPinned(e: Evidence, key: string, pin: string): boolean {
+  return key === pin || (isAsked(e, key) && e.known.keys.joins(key, pin));
+}
+
+/** Whether the other keys of this key's holder were asked for. */
+export function isAsked(e: Evidence, key: string): boolean {
+  return e.known.also.some((also) => e.known.keys.joins(also, key));
+}
+
+/** The step that refuses what a key signed after its end; none if no end is known. */
+export function aliveStep(s: Steps, number: string, e: Evidence, whose: string, key: string, at: number): void {
+  const end = e.known.keys.end(key);
+  if (end) s.demand(number, `the ${whose}'s key had not ended when it signed`, at <= end.at, `the key was ${end.reason} before`);
 }
 
 function tryInvoice(bolt11: string): Invoice | Error {
@@ -84,9 +121,10 @@ export function invoiceStep(steps: Steps, number: string, e: Evidence): Invoice 
   return invoice as Invoice;
 }
 
-export function textOf(e: Evidence, name: string): string {
+/** part is what the provider may have pruned. */
+export function textOf(e: Evidence, name: string, part = ""): string {
   const data = e.bundle.get(name);
-  if (!data) throw new Lacking("it is not there");
+  if (!data) throw new Lacking(e.gone?.get(part) ?? "it is not there");
   return fromUtf8(data);
 }
 

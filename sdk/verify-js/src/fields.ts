@@ -104,6 +104,12 @@ export class Fields {
     return value;
   }
 
+  wholeOrNull(name: string, min: number): number | null {
+    if (this.left.get(name) !== null) return this.whole(name, min);
+    this.left.delete(name);
+    return null;
+  }
+
   id = (name: string) => this.text(name, (s) => isHex(s, 32));
   hash = (name: string) => this.text(name, isHash);
   digest = (name: string) => this.text(name, (s) => isDigest(s) && isHash(s.slice(7)));
@@ -122,7 +128,7 @@ export function isNode(text: string): boolean {
  * RFC 3339 in UTC with whole seconds. Date reads the 30th of February as the
  * 2nd of March, so it is compared with the text.
  */
-function isTime(text: string): boolean {
+export function isTime(text: string): boolean {
   const form = /^(?:19[7-9]|[2-9][0-9]{2})[0-9]-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$/;
   if (!form.test(text)) return false;
   const date = new Date(text);

@@ -2,6 +2,7 @@
 import { lstatSync, readdirSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { Collector, UnusableError, type Bundle } from "./bundle.js";
+import { fromUtf8 } from "./hex.js";
 import { readTar } from "./tar.js";
 
 /** The maximum size of a bundle's archive: the files and their headers. */
@@ -18,6 +19,20 @@ export function openBundle(path: string): Bundle {
   } catch (error) {
     if (error instanceof UnusableError) throw error;
     throw new UnusableError((error as Error).message);
+  }
+}
+
+/** The maximum size of a file of key changes. */
+const keysLimit = 4 << 20;
+
+/** Reads a file of key changes. */
+export function readKeys(path: string): string {
+  try {
+    if (statSync(path).size > keysLimit) throw new UnusableError(`--keys: ${path} has more than ${keysLimit} bytes`);
+    return fromUtf8(readFileSync(path));
+  } catch (error) {
+    if (error instanceof UnusableError) throw error;
+    throw new UnusableError(`--keys: ${(error as Error).message}`);
   }
 }
 

@@ -70,8 +70,8 @@ export function eventIsSigned(e: Event): boolean {
   }
 }
 
-/** The kinds of documents in a bundle's events, by the tag "domain". */
-export type Domain = "request" | "acceptance" | "result" | "receipt" | "quote";
+/** The kinds of documents in the events that are read, by the tag "domain". */
+export type Domain = "request" | "acceptance" | "result" | "receipt" | "quote" | "key_change" | "key_acceptance" | "pruned";
 
 /** The name of the tag with the domain. */
 export function domainTag(domain: Domain): string[] {

@@ -85,7 +85,15 @@ function compareBytes(a: Uint8Array, b: Uint8Array): number {
 const archivePrefix = "data:application/gzip;base64,";
 const bundlePrefix = "data:application/x-git-bundle;base64,";
 
+/** The bytes of a tree that are in one chunk, which may have 8 MiB on a blob server. */
+const partBytes = (8 << 20) - (64 << 10);
+
 function checkRepo(repo: ObjectValue): void {
+  if (repo.has("tree")) {
+    const tree = object(repo, "tree");
+    demand(text(repo, "source") === "", "repo.tree", "is there together with a source");
+    demand(list(tree, "chunks").length === Math.ceil(count(tree, "size") / partBytes), "repo.tree.chunks", "are not as many as the size makes");
+  }
   checkSource(text(repo, "source"), text(repo, "git_ref"));
   const mount = text(repo, "mount_path");
   bounded(mount, maxPathBytes, "repo.mount_path");

@@ -1,7 +1,7 @@
 /** Claims about the record: who signed the receipt, what was ordered, what was agreed. */
 import { Lacking, require, type Steps } from "./claim.js";
-import { checkPolicy, parseAcceptance, parseReceipt, type Verification } from "./documents.js";
-import { eventSteps, namedQuote, textOf, type Evidence } from "./evidence.js";
+import { checkPolicy, parseAcceptance, parsePruning, parseReceipt, type Verification } from "./documents.js";
+import { aliveStep, eventSteps, isAsked, isPinned, namedQuote, textOf, type Evidence } from "./evidence.js";
 import { digest } from "./hex.js";
 import { jobType, type JobType } from "./jobtypes.js";
 import { canonical, type ObjectValue } from "./json.js";
@@ -17,7 +17,9 @@ export const clockSkew = 300;
 export function proveSignature(e: Evidence, s: Steps): string {
   const { receipt, pins } = e;
   const event = eventSteps(s, ["1.1", "1.2"], e, "RECEIPT.event.json", "receipt");
+  let signed = receipt.timestamp;
   if (event) {
+    signed = Math.max(signed, event.created_at);
     s.demand("1.3", "its content is RECEIPT.json, byte for byte", event.content === e.receiptText, "it is another");
     s.demand("1.4", "its author is provider_id", event.pubkey === receipt.provider, `it is ${event.pubkey}`);
     s.step("1.5", "its tags name the request, the result if it is for one, and the buyer", () => {
@@ -27,15 +29,44 @@ export function proveSignature(e: Evidence, s: Steps): string {
       require(onlyTag(event, "p") === receipt.buyer, "not one p tag with the buyer");
     });
   }
-  if (pins.provider) s.demand("1.6", "the provider is the pinned one", pins.provider === receipt.provider, "it is another");
+  if (pins.provider) s.demand("1.6", "the provider is the pinned one", isPinned(e, receipt.provider, pins.provider), "it is another");
+  aliveStep(s, "1.7", e, "provider", receipt.provider, signed);
+  if (e.bundle.has("PRUNED.event.json")) provePruning(e, s);
   return `signed by ${receipt.provider_id}`;
+}
+
+/** Steps 1.8 to 1.10: what the provider says that it has pruned. */
+function provePruning(e: Evidence, s: Steps): void {
+  const { receipt } = e;
+  const event = eventSteps(s, ["1.8", "1.9"], e, "PRUNED.event.json", "pruned");
+  if (!event) return;
+  const said = s.step("1.10", "it is the provider's word on this receipt", () => {
+    require(event.pubkey === receipt.provider, `its author is ${event.pubkey}`);
+    const found = parsePruning(event.content);
+    require(found.receipt_id === receipt.receipt_id, "it is of another receipt");
+    require(found.request_id === receipt.request_event_id, "it is of another request");
+    require(onlyTag(event, "e") === receipt.request_event_id, "not one e tag with the request");
+    return found;
+  });
+  if (!said) return;
+  const promised = namedQuote(e)?.retention;
+  e.gone = new Map(
+    said.parts.map(({ part, at }) => {
+      const keep = promised?.get(part);
+      const early = keep === null || (keep !== undefined && Date.parse(at) / 1000 + clockSkew < receipt.timestamp + keep / 1000);
+      return [part, `pruned by its provider at ${at}${early ? ", sooner than its quote promised" : ""}`];
+    }),
+  );
 }
 
 export function proveJob(e: Evidence, s: Steps): string {
   const { receipt, pins } = e;
   const event = eventSteps(s, ["2.1", "2.2"], e, "REQUEST.event.json", "request");
-  if (event) proveOrder(e, s, event);
-  if (pins.buyer) s.demand("2.12", "the buyer is the pinned one", pins.buyer === receipt.buyer, "it is another");
+  if (event) {
+    proveOrder(e, s, event);
+    aliveStep(s, "2.13", e, "buyer", receipt.buyer, event.created_at);
+  }
+  if (pins.buyer) s.demand("2.12", "the buyer is the pinned one", isPinned(e, receipt.buyer, pins.buyer), "it is another");
   return `${receipt.schema_id}, as the buyer signed it`;
 }
 
@@ -130,7 +161,7 @@ export function proveAccepted(e: Evidence, s: Steps): string {
     throw new Lacking("the buyer sent none");
   });
   if (receipt.acceptance_event_id !== null) proveAcceptance(e, s);
-  if (pins.buyer) s.demand("8.8", "the buyer is the pinned one", pins.buyer === receipt.buyer, "it is another");
+  if (pins.buyer) s.demand("8.8", "the buyer is the pinned one", isPinned(e, receipt.buyer, pins.buyer), "it is another");
   const rule = receipt.approval_rule_id;
   return rule === null ? "signed by the buyer, without a rule" : `signed by the buyer under the rule ${JSON.stringify(rule)}`;
 }
@@ -177,7 +208,8 @@ export function proveChain(e: Evidence, s: Steps): string {
   });
   if (previous) {
     s.demand("11.3", "its hash is previous_receipt_hash", digest(previous.text) === receipt.previous_receipt_hash, "it is another");
-    const continues = previous.provider_id === receipt.provider_id && previous.sequence === receipt.sequence - 1;
+    const led = isAsked(e, receipt.provider) && e.known.keys.leads(previous.provider, receipt.provider);
+    const continues = (led || previous.provider === receipt.provider) && previous.sequence === receipt.sequence - 1;
     s.demand("11.4", "it is the same provider's, with the sequence one lower", continues, "it is not");
   }
   return `receipt ${receipt.sequence} follows receipt ${receipt.sequence - 1}; that no other follows it too is not shown`;

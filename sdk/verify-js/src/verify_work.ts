@@ -33,7 +33,7 @@ export function proveResult(e: Evidence, s: Steps): string {
   const event = eventSteps(s, ["3.1", "3.2"], e, "RESULT.event.json", "result");
   if (event) proveEvent(e, s, event);
   const text = s.step("3.6", "RESULT.json is in the bundle, and is what the event carries", () => {
-    const found = textOf(e, "RESULT.json");
+    const found = textOf(e, "RESULT.json", "results");
     require(!event || event.content === "" || isEncrypted(event) || event.content === found || event.content === wordsOf(e, found), "the event carries another");
     return found;
   });
@@ -164,13 +164,13 @@ function checkArtifacts(e: Evidence, listed: ObjectValue[]): void {
     require(size === undefined || size === artifact.get("size_bytes"), `${String(artifact.get("path"))} has another size`);
   }
   const absent = listed.find((a) => !sizes.has(a.get("sha256") as string));
-  if (absent) throw new Lacking(`${String(absent.get("path"))} is not in the bundle`);
+  if (absent) throw new Lacking(e.gone?.get("artifacts") ?? `${String(absent.get("path"))} is not in the bundle`);
 }
 
 export function proveTrajectory(e: Evidence, s: Steps): string {
   const { receipt } = e;
   if (!isForWork(e, s, "4.0", "the receipt is for work that was recorded", (name) => name === "REPLAY.jsonl")) return "";
-  const replay = s.step("4.1", "REPLAY.jsonl is in the bundle, and well-formed", () => parseReplay(textOf(e, "REPLAY.jsonl")));
+  const replay = s.step("4.1", "REPLAY.jsonl is in the bundle, and well-formed", () => parseReplay(textOf(e, "REPLAY.jsonl", "trajectories")));
   if (!replay) return "";
   s.step("4.2", "its hashes are the receipt's", () => {
     require(replay.redactedTrajectoryHash === receipt.redacted_trajectory_hash, "redacted_trajectory_hash is another");
