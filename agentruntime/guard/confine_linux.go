@@ -76,10 +76,10 @@ func (c *Confinement) apply() (string, error) {
 		return "not confined: this kernel has no Landlock", nil
 	}
 	words := []string{fmt.Sprintf("landlock %d", abi)}
-	attr := unix.LandlockRulesetAttr{Access_fs: fsRights(int(abi))}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: fsRights(int(abi))}
 	settled := c.Network || unix.Unshare(unix.CLONE_NEWNET) == nil
 	if !settled && abi >= 4 {
-		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
@@ -108,10 +108,10 @@ func (c *Confinement) apply() (string, error) {
 }
 
 func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
-	size := unsafe.Sizeof(attr)
+	size := unsafe.Offsetof(attr.Quiet_access_fs) // nothing is kept quiet
 	switch {
 	case abi < 4:
-		size = unsafe.Offsetof(attr.Access_net)
+		size = unsafe.Offsetof(attr.Handled_access_net)
 	case abi < 6:
 		size = unsafe.Offsetof(attr.Scoped)
 	}
@@ -130,7 +130,7 @@ func (c *Confinement) restrict(attr unix.LandlockRulesetAttr, abi int) error {
 	}
 
 	for _, p := range c.Write {
-		if err := paths.add(int(fd), p, attr.Access_fs); err != nil {
+		if err := paths.add(int(fd), p, attr.Handled_access_fs); err != nil {
 			return err
 		}
 	}

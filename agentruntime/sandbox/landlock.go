@@ -36,18 +36,18 @@ func landlockVersion() int {
 
 // landlockRules returns everything that this version of Landlock can deny.
 func landlockRules(abi int, network bool) unix.LandlockRulesetAttr {
-	attr := unix.LandlockRulesetAttr{Access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1} // version 1
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1} // version 1
 	if abi >= 2 {
-		attr.Access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
 	}
 	if abi >= 3 {
-		attr.Access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	}
 	if abi >= 4 && !network {
-		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= 5 {
-		attr.Access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
 	if abi >= 6 {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
@@ -110,10 +110,10 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 		return 0, nil
 	}
 
-	size := unsafe.Sizeof(attr)
+	size := unsafe.Offsetof(attr.Quiet_access_fs) // nothing is kept quiet
 	switch { // older kernels accept only a shorter struct
 	case abi < 4:
-		size = unsafe.Offsetof(attr.Access_net)
+		size = unsafe.Offsetof(attr.Handled_access_net)
 	case abi < 6:
 		size = unsafe.Offsetof(attr.Scoped)
 	}
@@ -125,7 +125,7 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	defer unix.Close(int(fd))
 
 	for _, r := range rules {
-		err := allowBeneath(int(fd), r.path, r.access&attr.Access_fs)
+		err := allowBeneath(int(fd), r.path, r.access&attr.Handled_access_fs)
 		if r.optional && errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

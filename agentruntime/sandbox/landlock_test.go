@@ -55,7 +55,7 @@ func TestLandlockRulesFollowTheVersion(t *testing.T) {
 		{9, true, unix.LANDLOCK_ACCESS_FS_IOCTL_DEV, 0, false, true},
 	} {
 		r := landlockRules(tt.abi, tt.network)
-		if r.Access_fs&tt.files == 0 || r.Access_fs&tt.without != 0 || r.Access_net != 0 != tt.net || r.Scoped != 0 != tt.scoped {
+		if r.Handled_access_fs&tt.files == 0 || r.Handled_access_fs&tt.without != 0 || r.Handled_access_net != 0 != tt.net || r.Scoped != 0 != tt.scoped {
 			t.Errorf("version %d, network %v: %+v", tt.abi, tt.network, r)
 		}
 	}
