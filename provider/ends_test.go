@@ -52,6 +52,7 @@ func paysFirst(s sale) bool  { return s.mode == receipts.ModeHold || s.mode == r
 func paysLater(s sale) bool  { return !paysFirst(s) }
 func hasInvoice(s sale) bool { return s.mode != receipts.ModeFree }
 func isAsked(s sale) bool    { return paysFirst(s) || s.fee } // for money, before a run
+func isPrepay(s sale) bool   { return s.mode == receipts.ModePrepay }
 func isHold(s sale) bool     { return s.mode == receipts.ModeHold }
 func isPostpay(s sale) bool  { return s.mode == receipts.ModePostpay }
 func isBoxed(s sale) bool    { return isPostpay(s) && s.delivery == receipts.DeliverySealed }
@@ -154,7 +155,13 @@ func plights() []plight {
 			w.Failing()
 			silentAt(provider.StateRunning)(w, cfg)
 		}, then: away, end: failed, later: true},
-		{state: provider.StateDelivering, when: "the wallet answers no more", of: hasInvoice, set: silentAt(provider.StateDelivering), then: away, end: failed, later: true},
+		{state: provider.StateDelivering, when: "the wallet answers no more", of: func(s sale) bool {
+			return hasInvoice(s) && !isPrepay(s) // a result that was paid before asks the wallet nothing more
+		}, set: silentAt(provider.StateDelivering), then: away, end: failed, later: true},
+		{state: provider.StateDelivering, when: "neither relay nor wallet answers", of: isPrepay, set: func(w *markettest.World, cfg *provider.Config) {
+			silent(w, cfg)
+			silentAt(provider.StateDelivering)(w, cfg)
+		}, then: away, end: failed, later: true},
 
 		{state: provider.StatePaid, when: "no place is free, and the buyer cancels", of: every, set: occupied, then: cancel, end: canceled},
 		{state: provider.StatePaid, when: "no place is free, and the node is away", of: every, set: occupied, then: away, end: failed},

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,9 @@ func CheckSpending(n *node.Node) Finding {
 		if w := n.WalletOf(side.role); !w.None() {
 			pay = append(pay, "the "+side.role+"'s wallet ("+w.Backend+") pays "+side.what)
 		}
+	}
+	if _, err := os.Stat(n.DataDir("")); errors.Is(err, fs.ErrNotExist) { // the first start makes it
+		return Finding{"spending", "ok", cmp.Or(strings.Join(pay, "; "), "no wallet pays anything"), ""}
 	}
 	if err := n.SpendingStopped(); err != nil {
 		return Finding{"spending", "warn", err.Error(), advice.ResumeSpending + " lets money go again"}
