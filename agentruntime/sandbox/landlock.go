@@ -111,7 +111,7 @@ func landlock(attr unix.LandlockRulesetAttr, rules []pathRule) (int, error) {
 	}
 
 	size := unsafe.Offsetof(attr.Quiet_access_fs) // nothing is kept quiet
-	switch { // older kernels accept only a shorter struct
+	switch {                                      // older kernels accept only a shorter struct
 	case abi < 4:
 		size = unsafe.Offsetof(attr.Handled_access_net)
 	case abi < 6:
