@@ -10,6 +10,7 @@ import (
 // words there, with [Say]. They are constants, so that a text is written as it is read.
 const (
 	ApproveAgent    = "{approve-agent}" // of an id, see With
+	BackUp          = "{back-up}"       // a role's database, or the whole node
 	CallFolder      = "{call-folder}"   // a tool of a folder, without a node
 	Check           = "{check}"         // what a node needs
 	CheckConfig     = "{check-config}"

@@ -216,12 +216,13 @@ var rooms = map[string][]string{
 	"internal/node": {
 		"internal/lease", "internal/node/buying",
 		"agentruntime/...", "buyer", "buyer/panel", "domain", "hashing", "internal/advice", "internal/alerts", "internal/config", "internal/display", "internal/hardware", "internal/store",
-		"internal/nip05", "internal/node/builtin", "internal/node/keys", "internal/node/organisms", "internal/node/retention", "internal/node/roles", "internal/node/wallets", "internal/observe",
+		"internal/nip05", "internal/node/archive", "internal/node/builtin", "internal/node/keys", "internal/node/organisms", "internal/node/retention", "internal/node/roles", "internal/node/wallets", "internal/observe",
 		"internal/sqlite", "internal/store/journal", "internal/store/money", "internal/store/names", "internal/store/pruning", "internal/store/purchases", "internal/store/sales", "market/job", "market/kinds", "payments", "payments/onchain", "payments/playnet", "provider", "receipts", "relay", "relay/exchange",
 		"relay/server", "schemas",
 		"internal/packs",
 	},
 	"internal/node/buying":    {"agentruntime/host", "buyer", "buyer/panel", "hashing", "internal/lease", "payments"},
+	"internal/node/archive":   {"hashing", "internal/sqlite", "internal/store", "internal/wholefile"},
 	"internal/node/retention": {"hashing", "internal/store/pruning", "receipts"},
 	"internal/node/keys":      {"internal/advice", "internal/config", "internal/display", "market/kinds", "provider", "receipts", "relay", "relay/bunker"},
 	"internal/node/wallets": {

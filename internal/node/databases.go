@@ -14,6 +14,7 @@ import (
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/node/archive"
 	"github.com/lightwork-market/lightwork/internal/node/retention"
 	"github.com/lightwork-market/lightwork/internal/sqlite"
 	"github.com/lightwork-market/lightwork/internal/store"
@@ -266,20 +267,52 @@ func (d Databases) Backup(ctx context.Context, role, out string) error {
 // is; "" if there was none.
 func (d Databases) Restore(ctx context.Context, role, from string) (kept string, err error) {
 	kept, err = store.Restore(ctx, d.c.DataDir(role), from, store.Side(role))
-	if err != nil {
-		if errors.Is(err, sqlite.ErrForeign) {
-			return "", advice.Hint(err, "it is the other role's; name its "+advice.NameRole+", or another backup")
-		}
-		if errors.Is(err, sqlite.ErrLocked) {
-			return "", advice.Hint(err, "stop the node first; the backup itself is not changed")
-		}
-		if sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrUnreleased) || errors.Is(err, sqlite.ErrTooNew) {
-			err = errors.New(err.Error()) // the backup is: the hints for a database of the node are not for it
-		}
-		return "", advice.Hint(err, "name another backup; this one is not changed")
-	}
+	return kept, restoreHint(err)
+}
 
-	return kept, nil
+// restoreHint says what can be done about a backup that was not put back.
+func restoreHint(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, sqlite.ErrForeign):
+		return advice.Hint(err, "it is the other role's; name its "+advice.NameRole+", or another backup")
+	case errors.Is(err, sqlite.ErrLocked):
+		return advice.Hint(err, "stop the node first; the backup itself is not changed")
+	case errors.Is(err, sqlite.ErrLiveFile):
+		return advice.Hint(err, "only what "+advice.BackUp+" wrote can be put back; to make a backup of this file, put it and its -wal file into a data folder of their own and back that up")
+	case errors.Is(err, archive.ErrNoSwap):
+		return advice.Hint(err, "name a folder below it as node.data_dir and restore again; nothing is changed")
+	case sqlite.IsFull(err):
+		return err
+	case sqlite.IsDamaged(err) || errors.Is(err, sqlite.ErrUnreleased) || errors.Is(err, sqlite.ErrTooNew):
+		err = errors.New(err.Error()) // the backup is: the hints for a database of the node are not for it
+	}
+	return advice.Hint(err, "name another backup; this one is not changed")
+}
+
+// CopiedNode says what of a node's data folder was copied.
+type CopiedNode = archive.Report
+
+// BackupAll copies the whole data folder while it is in use into a new folder. say hears of
+// each database.
+func (d Databases) BackupAll(ctx context.Context, out string, say func(string)) (CopiedNode, error) {
+	made, err := archive.Write(ctx, d.c.DataDir(""), out, say)
+	hint := "is there room on the disk?"
+	switch {
+	case errors.Is(err, archive.ErrLink):
+		hint = "move what it leads to into the data folder, or remove the link"
+	case errors.Is(err, fs.ErrNotExist):
+		hint = "the first " + advice.RunProvider + ", or " + advice.Purchase + ", makes the data folder"
+	}
+	return made, advice.Hint(err, hint)
+}
+
+// RestoreAll puts a backup in the place of the whole data folder and says where what was
+// there is; "" if there was nothing.
+func (d Databases) RestoreAll(ctx context.Context, from string) (kept string, made CopiedNode, err error) {
+	kept, made, err = archive.Restore(ctx, d.c.DataDir(""), from)
+	return kept, made, restoreHint(err)
 }
 
 // messageLog is the log of a session or, if that is "", of all: at most limit

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -24,11 +25,23 @@ var ErrNoFile = errors.New("not a regular file")
 // those of its version.
 var ErrSchema = errors.New("not the schema of version")
 
+// ErrLiveFile is returned for a file that was copied from a database in use: what the
+// database's write-ahead log held is not in it.
+var ErrLiveFile = errors.New("a copy of a database's file, without what its write-ahead log held")
+
 // Backup writes a consistent copy of the database to dest while it is in use. The copy
 // is complete, checked and durable before dest appears. Backup never replaces an
 // existing dest.
-func (db *DB) Backup(ctx context.Context, dest string) error {
-	dest, err := checkPath(dest)
+func (db *DB) Backup(ctx context.Context, dest string) error { return Copy(ctx, db.path, dest) }
+
+// Copy is [DB.Backup] of the file at path, which this process need not have open and whose
+// tables may be anybody's.
+func Copy(ctx context.Context, path, dest string) error {
+	path, err := checkPath(path)
+	if err != nil {
+		return err
+	}
+	dest, err = checkPath(dest)
 	if err != nil {
 		return err
 	}
@@ -42,7 +55,7 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 	defer os.Remove(part)
 	defer f.Close()
 
-	if err := db.copyTo(ctx, f); err != nil {
+	if err := copyTo(ctx, path, f); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	if err := checkFile(ctx, part); err != nil {
@@ -59,8 +72,8 @@ func (db *DB) Backup(ctx context.Context, dest string) error {
 
 // copyTo uses VACUUM INTO, which needs one read transaction: writers can go on and the
 // copy is a snapshot. The page-wise backup would restart after every write.
-func (db *DB) copyTo(ctx context.Context, part *os.File) error {
-	pool, err := sql.Open("sqlite3", fmt.Sprintf("%s?mode=ro&_busy_timeout=%d", uri(db.path), busyTimeoutMs))
+func copyTo(ctx context.Context, path string, part *os.File) error {
+	pool, err := sql.Open("sqlite3", fmt.Sprintf("%s?mode=ro&_busy_timeout=%d", uri(path), busyTimeoutMs))
 	if err != nil {
 		return err
 	}
@@ -69,6 +82,48 @@ func (db *DB) copyTo(ctx context.Context, part *os.File) error {
 		return err
 	}
 	return part.Sync()
+}
+
+// IsDatabase reports that a file begins as SQLite's do, and whether it says that a
+// write-ahead log belongs to it, as the file of a database in use does and a copy that
+// Backup made does not.
+func IsDatabase(path string) (is, live bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, false, err
+	}
+	defer f.Close()
+
+	var head [20]byte
+	if _, err := io.ReadFull(f, head[:]); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			err = nil
+		}
+		return false, false, err
+	}
+	const walVersion = 2 // of the bytes that say which versions may write and read
+	return string(head[:16]) == "SQLite format 3\x00", head[18] == walVersion || head[19] == walVersion, nil
+}
+
+// CheckCopy refuses a damaged file, and one that Backup did not make: [ErrLiveFile].
+func CheckCopy(ctx context.Context, path string) error {
+	if err := checkFile(ctx, path); err != nil {
+		return err
+	}
+	if _, live, err := IsDatabase(path); err != nil || live {
+		return cmp.Or(err, ErrLiveFile)
+	}
+	return nil
+}
+
+// Hold keeps a database that nobody has open from being opened, but for reading, until
+// release is called. One that is open is a *[LockedError].
+func Hold(path string) (release func() error, err error) {
+	lock, err := lockFile(path+".lock", false)
+	if err != nil {
+		return nil, err
+	}
+	return lock.release, nil
 }
 
 // checkFile runs SQLite's integrity check on a file that nobody has open.
@@ -90,9 +145,9 @@ func checkFile(ctx context.Context, path string) error {
 	return nil
 }
 
-// checkBackup refuses a file whose version Open would refuse, and one with rows in a
+// CheckBackup refuses a file whose version Open would refuse, and one with rows in a
 // table that is foreign to this database.
-func checkBackup(ctx context.Context, path string, opt Options, foreign []string) error {
+func CheckBackup(ctx context.Context, path string, opt Options, foreign ...string) error {
 	pool, err := sql.Open("sqlite3", uri(path)+"?mode=ro&immutable=1")
 	if err != nil {
 		return err
@@ -188,7 +243,8 @@ func objects(ctx context.Context, pool *sql.DB) (map[string]bool, error) {
 //
 // A backup is refused if Open with opt would refuse its version, and with [ErrForeign]
 // if one of the foreign tables has a row. [ErrSchema] refuses one whose tables, indexes,
-// triggers and views are not those of its version.
+// triggers and views are not those of its version, and [ErrLiveFile] one that Backup did
+// not make.
 func Restore(ctx context.Context, path, backup string, opt Options, foreign ...string) (kept string, err error) {
 	if path, err = checkPath(path); err != nil {
 		return "", err
@@ -202,10 +258,10 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 		// To open a pipe waits for who writes to it, and nothing ends that.
 		return "", fmt.Errorf("restore: %s: %w", backup, ErrNoFile)
 	}
-	if err := checkFile(ctx, backup); err != nil {
+	if err := CheckCopy(ctx, backup); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
-	if err := checkBackup(ctx, backup, opt, foreign); err != nil {
+	if err := CheckBackup(ctx, backup, opt, foreign...); err != nil {
 		return "", fmt.Errorf("restore: %s: %w", backup, err)
 	}
 
@@ -221,7 +277,7 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	if err := copyFile(part, backup); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
-	if err := toWAL(ctx, part); err != nil {
+	if err := ToWAL(ctx, part); err != nil {
 		return "", fmt.Errorf("restore: %w", err)
 	}
 	if kept, err = moveAway(path); err != nil {
@@ -234,9 +290,9 @@ func Restore(ctx context.Context, path, backup string, opt Options, foreign ...s
 	return kept, syncDir(filepath.Dir(path))
 }
 
-// toWAL sets the journal mode of a copy, which VACUUM INTO does not copy. A read-only
+// ToWAL sets the journal mode of a copy, which VACUUM INTO does not copy. A read-only
 // Open requires that mode and cannot set it.
-func toWAL(ctx context.Context, path string) error {
+func ToWAL(ctx context.Context, path string) error {
 	pool, err := sql.Open("sqlite3", uri(path))
 	if err != nil {
 		return err

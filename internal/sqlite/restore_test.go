@@ -155,3 +155,28 @@ func TestRestoreRefusesAnotherSchema(t *testing.T) {
 		}
 	}
 }
+
+// TestRestoreRefusesALiveFile: what cp took from under a database may lack what its log has.
+func TestRestoreRefusesALiveFile(t *testing.T) {
+	dir := t.TempDir()
+	path, copied, backup := filepath.Join(dir, "n.db"), filepath.Join(dir, "copied.db"), filepath.Join(dir, "b.db")
+	opt := Options{Migrations: []string{"CREATE TABLE t(n INTEGER) STRICT"}}
+	db, err := Open(t.Context(), path, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := copyFile(copied, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := Copy(t.Context(), path, backup); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := Restore(t.Context(), filepath.Join(dir, "m.db"), copied, opt); !errors.Is(err, ErrLiveFile) && !IsDamaged(err) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Restore(t.Context(), filepath.Join(dir, "m.db"), backup, opt); err != nil {
+		t.Error(err)
+	}
+}

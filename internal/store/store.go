@@ -154,11 +154,20 @@ func Restore(ctx context.Context, dir, backup string, side Side) (kept string, e
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make data folder: %w", err)
 	}
-	foreign := "jobs"
-	if side == Provider {
-		foreign = "purchases"
+	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup, fileOptions(), side.foreign())
+}
+
+// CheckBackup refuses what [Restore] would, but for a node that runs.
+func CheckBackup(ctx context.Context, backup string, side Side) error {
+	return sqlite.CheckBackup(ctx, backup, fileOptions(), side.foreign())
+}
+
+// foreign is a table that is empty in a database of the side.
+func (s Side) foreign() string {
+	if s == Provider {
+		return "purchases"
 	}
-	return sqlite.Restore(ctx, filepath.Join(dir, FileName), backup, fileOptions(), foreign)
+	return "jobs"
 }
 
 // Close waits for what has begun and closes the database.

@@ -9,6 +9,7 @@ import (
 // words are how the actions of a text are done on the command line.
 var words = map[string]string{
 	advice.ApproveAgent:    "lightwork agents approve",
+	advice.BackUp:          "lightwork backup",
 	advice.CallFolder:      "agents call --dir DIR",
 	advice.Check:           "lightwork doctor",
 	advice.CheckConfig:     "lightwork config check",
