@@ -129,6 +129,10 @@ var rooms = map[string][]string{
 	"buyer/store": {"buyer", "buyer/panel", "internal/sqlite", "internal/store"},
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
+	// Several machines of one owner: what a gateway needs of the message wire.
+	"cluster/wire":          {},
+	"cluster/wire/memwire":  {"cluster/wire"},
+	"cluster/wire/wiretest": {"cluster/wire"}, // serves tests
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate":        {"hashing", "schemas"},
 	"buyer/internal/discover": {"domain", "hashing", "market/kinds", "receipts", "schemas", "market/tree"},
