@@ -130,6 +130,7 @@ var rooms = map[string][]string{
 	// What both know as the market, on relays and blob servers.
 	"relay/exchange": {"buyer", "hashing", "provider", "relay"},
 	// Several machines of one owner: what a gateway needs of the message wire.
+	"cluster/event":         {"hashing"},
 	"cluster/wire":          {},
 	"cluster/wire/memwire":  {"cluster/wire"},
 	"cluster/wire/wiretest": {"cluster/wire"}, // serves tests
