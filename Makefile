@@ -16,7 +16,7 @@ BENCHCOUNT ?= 5
 REPORT := $(GO) run ./internal/testclass/cmd/report
 SELF = $(MAKE) --no-print-directory
 
-.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents migrations fuzz bench check house unreached vectors requirements clean
+.PHONY: help build page demo demo-lnd test test-packages test-lnd test-lnd-packages test-cashu long long-tests crash-matrix crash-loop test-cgroup2 race soak-agents year migrations fuzz bench check house unreached vectors requirements clean
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
@@ -100,6 +100,14 @@ crash-loop: ## N jobs on real lnd, each with a kill at a random moment
 CGROUP2_TESTS ?= ^Test(Sweep|SettingsAreInForceInside|KillReachesEverything|QuotaIsInForce|RefusedForksAreCounted|MemoryIsBounded|MemoryIsBoundedInSum|DiskIsBounded|Check|TimeoutKillsEverything|CommandIdentity|MemoryOfAnAgent|ProcessesOfAnAgent)$$
 test-cgroup2: ## limits of agents and sandboxes under cgroups of version 2, in QEMU
 	GO="$(GO)" TAGS="$(TAGS)" internal/cgroup2vm/run.sh "$${XDG_CACHE_HOME:-$$HOME/.cache}/lightwork/cgroup2vm" '$(CGROUP2_TESTS)'
+
+# DAILY=1000 needs 40 GB of disk, and most of a day.
+DAYS ?= 365
+DAILY ?= 30
+BYTES ?= 2000000
+year: ## a provider's year of sales and prunings, on a store and a blob server
+	LIGHTWORK_YEAR_DAYS=$(DAYS) LIGHTWORK_YEAR_DAILY=$(DAILY) LIGHTWORK_YEAR_BYTES=$(BYTES) \
+		$(TEST) -count=1 -v -timeout 0 -run AYearOnASmallDisk ./internal/node/retention
 
 soak-agents: ## a thousand kills of a node that supervises agents
 	LIGHTWORK_LONG=1 $(TEST) -count=1 -v -timeout 30m -run RandomKills ./agentruntime/supervisor

@@ -82,6 +82,46 @@ func TestPruneAroundTheLastSecond(t *testing.T) {
 	}
 }
 
+// TestLongThreadsGoPieceByPiece: the context of a thread that has more segments than one
+// transaction ends is gone when Prune returns; a Prune that was cut off is continued.
+func TestLongThreadsGoPieceByPiece(t *testing.T) {
+	k := storetest.Open(t)
+	const segments = 2*store.PruneBatch + 1
+	var folds []curator.Change
+	k.Change(t, func(tx *store.Tx) error {
+		if err := tx.EnsureThread("root.a", "p"); err != nil {
+			return err
+		}
+		for i := range segments {
+			id, err := tx.PutSegment("root.a", "text/plain", fmt.Append(nil, "segment ", i))
+			if err != nil {
+				return err
+			}
+			folds = append(folds, storetest.Fold(id))
+		}
+		return nil
+	})
+	storetest.Must(t, k.ContextStore().Return(t.Context(), curator.Returned{
+		Thread: "root.a", Retention: pipeline.Retention{Policy: pipeline.RetainDays, Days: 2}, Folds: folds,
+	}))
+
+	at := storetest.Start.AddDate(0, 0, 3)
+	k.Change(t, func(tx *store.Tx) error {
+		n, more, err := tx.PruneExpired(at, store.PruneBatch)
+		if n != store.PruneBatch || !more {
+			t.Errorf("%d segments at once, more: %v", n, more)
+		}
+		return err
+	})
+	k.Reopen(t)
+	if got, err := k.Prune(t.Context(), at); got.Segments != segments-store.PruneBatch || err != nil {
+		t.Errorf("the rest: %+v, %v", got, err)
+	}
+	if n := k.Count(t, "SELECT (SELECT count(*) FROM contents) + (SELECT count(*) FROM context_expiring)"); n != 0 {
+		t.Errorf("%d contents are left", n)
+	}
+}
+
 // TestPrunedStaysPruned is two defects seen elsewhere: a sweep that is not in the
 // log, so that what it deleted is back after a restart; and what is left has the
 // time of the restart then.

@@ -109,7 +109,7 @@ func TestStoresChangeTogether(t *testing.T) {
 
 // mutable tables hold cursors, or an index or sums of what other tables say.
 var mutable = []string{
-	"meta", "outbox_open", "open_jobs", "open_purchases", "open_orders", "open_refunds", "unknown_payments", "context_expiring", "journal_threads", "journal_deleted", "sqlite_sequence", "pruned_open",
+	"meta", "outbox_open", "open_jobs", "open_purchases", "open_orders", "open_refunds", "unknown_payments", "context_expiring", "journal_threads", "journal_deleted", "sqlite_sequence", "pruned_open", "content_rests",
 	"job_record", "ledger_days", "purchase_totals", "provider_done",
 }
 
@@ -162,7 +162,8 @@ func fill(t *testing.T, k *storetest.DB) {
 		_, err := tx.AppendJournalPayload(storetest.Entry("root", journal.RetainForever), []byte("payload"))
 		_, err2 := tx.PutSegment("root", "text/plain", []byte("known"))
 		_, err3 := tx.PutContent([]byte("payload"))
-		return errors.Join(err, err2, err3, tx.Audit("x", "y", nil))
+		_, err4 := tx.PutContent(make([]byte, 1<<20))
+		return errors.Join(err, err2, err3, err4, tx.Audit("x", "y", nil))
 	})
 	s := k.Sales("p")
 	storetest.Must(t, s.UsePolicy(t.Context(), []byte("policy")))

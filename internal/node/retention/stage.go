@@ -55,7 +55,12 @@ func (s *Stage) Run(ctx context.Context) (done Report, err error) {
 	if err := s.sweepBlobs(ctx, &done); err != nil {
 		return done, err
 	}
-	return done, paced(ctx, &done, s.reclaim)
+	for _, step := range []func(context.Context, *Report) (more bool, err error){s.sweepPieces, s.reclaim} {
+		if err := paced(ctx, &done, step); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 // paced repeats a step until it has nothing more to do.
@@ -84,6 +89,10 @@ func (s *Stage) sweep(ctx context.Context, done *Report) (bool, error) {
 	n, more, err := s.store.Sweep(ctx)
 	done.Bytes += n
 	return more, err
+}
+
+func (s *Stage) sweepPieces(ctx context.Context, _ *Report) (bool, error) {
+	return s.store.SweepPieces(ctx)
 }
 
 // reclaim goes on while it finds a free page.

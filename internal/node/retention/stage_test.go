@@ -6,11 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/node/retention"
@@ -128,104 +124,4 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if err != nil || done.BlobsWait || k.Count(t, "SELECT count(*) FROM pruned_open") != 0 {
 		t.Errorf("the next run: %+v, %v", done, err)
 	}
-}
-
-// sizeFrom is a number from the environment.
-func sizeFrom(t testing.TB, name string, or int) int {
-	text := os.Getenv(name)
-	if text == "" {
-		return or
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s: %q is no number", name, text)
-	}
-	return n
-}
-
-// TestAYearOnASmallDisk sells jobs day by day and prunes every night: the contents stay
-// those of the dispute window and of the small parts, however long it goes on, and the
-// file is no larger than they and what stays for ever.
-func TestAYearOnASmallDisk(t *testing.T) {
-	days, daily, size := sizeFrom(t, "LIGHTWORK_PRUNE_DAYS", 24), sizeFrom(t, "LIGHTWORK_PRUNE_DAILY", 4), sizeFrom(t, "LIGHTWORK_PRUNE_BYTES", 100_000)
-	k := storetest.Open(t)
-	s := stage(k, func(context.Context, hashing.Digest) error { return nil })
-
-	var full int // bytes of the file after the first ten days
-	for day := range days {
-		k.Now = storetest.Start.AddDate(0, 0, day)
-		for i := range daily {
-			name := fmt.Sprintf("%d of day %d", i, day)
-			sell(t, k, name, artifactOf(name, size))
-		}
-		if _, err := s.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-
-		large := k.Count(t, "SELECT count(*) FROM contents WHERE length(bytes) >= ?", size)
-		if want := min(day+1, 7) * daily; large != want {
-			t.Fatalf("day %d: %d artifacts are here, want %d", day, large, want)
-		}
-		file := k.Count(t, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-		if day == 10 {
-			full = file
-		}
-		const perJob = 24 << 10 // of rows, at most
-		if most := full + (day-10)*daily*perJob; day > 10 && file > most {
-			t.Fatalf("day %d: the file has %d bytes, at most %d", day, file, most)
-		}
-	}
-	file := k.Count(t, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-	t.Logf("%d jobs of %d bytes: a file of %d bytes", days*daily, size, file)
-}
-
-// BenchmarkPrune prunes what is over while a writer commits without a pause, and reports
-// how long the writer had to wait at most, with and without the pruning.
-func BenchmarkPrune(b *testing.B) {
-	jobs, size := sizeFrom(b, "LIGHTWORK_PRUNE_JOBS", 200), sizeFrom(b, "LIGHTWORK_PRUNE_BYTES", 2<<20)
-	for b.Loop() {
-		b.StopTimer()
-		k := storetest.Open(b)
-		for i := range jobs {
-			sell(b, k, fmt.Sprint(i), artifactOf(fmt.Sprint(i), size))
-		}
-		k.Now = storetest.Start.AddDate(1, 0, 0)
-		quiet := longestWait(b, k, func() { time.Sleep(time.Second) })
-		b.StartTimer()
-
-		busy := longestWait(b, k, func() {
-			if _, err := stage(k, func(context.Context, hashing.Digest) error { return nil }).Run(b.Context()); err != nil {
-				b.Error(err)
-			}
-		})
-		b.ReportMetric(float64(quiet.Microseconds())/1000, "quiet-wait-ms")
-		b.ReportMetric(float64(busy.Microseconds())/1000, "longest-wait-ms")
-		b.ReportMetric(float64(jobs), "jobs")
-	}
-}
-
-// longestWait is how long one small update took at most while do ran.
-func longestWait(b *testing.B, k *storetest.DB, do func()) (longest time.Duration) {
-	b.Helper()
-	stop := make(chan struct{})
-	var writer sync.WaitGroup
-	writer.Go(func() {
-		for i := 0; ; i++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			began := time.Now()
-			if err := k.Sales("p").Enqueue(context.Background(), job.OutEvent{EventID: storetest.HexID("wait %d %p", i, stop), Event: []byte("{}"), Relays: []string{"wss://a"}}); err != nil {
-				b.Error(err)
-				return
-			}
-			longest = max(longest, time.Since(began))
-		}
-	})
-	do()
-	close(stop)
-	writer.Wait()
-	return longest
 }

@@ -74,7 +74,7 @@ func story() [][]func(tx *store.Tx) error {
 		}},
 		{put("root", "fifth"), say("root", "result", journal.RetainForever)},
 		{func(tx *store.Tx) error {
-			_, err := tx.PruneJournal(storetest.Start.AddDate(0, 0, 2), 100)
+			_, err := storetest.PruneJournal(tx, storetest.Start.AddDate(0, 0, 2), 100)
 			return err
 		}, func(tx *store.Tx) error {
 			_, _, err := tx.PruneExpired(storetest.Start.AddDate(0, 0, 2), 100)

@@ -47,7 +47,7 @@ func (tx Contexts) ReturnThread(r curator.Returned) error {
 		if err := tx.ConfirmThread(id); err != nil {
 			return err
 		}
-		_, err := tx.pruneContext(id)
+		_, err := tx.pruneContext(id, MaxSegments)
 		return err
 	}
 
@@ -100,22 +100,24 @@ func (tx Contexts) expireContext(id string, at time.Time) error {
 	return nil
 }
 
-// pruneContext ends every segment of an ended thread and deletes the originals
+// pruneContext ends up to limit segments of an ended thread and deletes the originals
 // and summaries that nothing else refers to. It returns how many it ended. That
 // they were there, how large they were and their digests stay on record.
-func (tx Contexts) pruneContext(id string) (int, error) {
-	segments, err := tx.Segments(id, 0)
+func (tx Contexts) pruneContext(id string, limit int) (int, error) {
+	segments, err := row.Column(tx.Tx, func(rows *sql.Rows, id *curator.ID) error { return rows.Scan(id) },
+		`SELECT id FROM context_segments c WHERE thread_id = ?
+			AND NOT EXISTS (SELECT 1 FROM context_states s WHERE s.segment_id = c.id AND s.status = 'Pruned') ORDER BY id LIMIT ?`, id, limit)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("prune context: %w", err)
 	}
 
 	for _, s := range segments {
 		contents, err := row.Column(tx.Tx, scanDigest, `SELECT content FROM context_segments WHERE id = ?1
-			UNION SELECT summary FROM context_states WHERE segment_id = ?1 AND summary IS NOT NULL`, int64(s.ID))
+			UNION SELECT summary FROM context_states WHERE segment_id = ?1 AND summary IS NOT NULL`, int64(s))
 		if err != nil {
 			return 0, err
 		}
-		if err := tx.appendSegmentState(curator.Change{ID: s.ID, To: statusPruned}, nil); err != nil {
+		if err := tx.appendSegmentState(curator.Change{ID: s, To: statusPruned}, nil); err != nil {
 			return 0, err
 		}
 
@@ -134,27 +136,26 @@ const statusPruned curator.Status = "Pruned"
 
 func scanDigest(rows *sql.Rows, d *hashing.Digest) error { return rows.Scan(row.Into(d)) }
 
-// PruneExpired prunes whole threads whose days are over until about limit
-// segments are gone.
-func (tx Contexts) PruneExpired(now time.Time, limit int) (threads, segments int, err error) {
+// PruneExpired ends up to limit segments of threads whose days are over. more reports
+// that there may be a rest.
+func (tx Contexts) PruneExpired(now time.Time, limit int) (segments int, more bool, err error) {
 	ids, err := tx.Strings("SELECT thread_id FROM context_expiring WHERE expires_ms <= ? ORDER BY expires_ms LIMIT ?", now.UnixMilli(), limit)
 	if err != nil {
-		return 0, 0, err
+		return 0, false, err
 	}
 
 	for _, id := range ids {
-		n, err := tx.pruneContext(id)
-		if err != nil {
-			return 0, 0, err
+		n, err := tx.pruneContext(id, limit-segments)
+		if segments += n; err != nil {
+			return 0, false, err
+		}
+		if segments == limit { // there may be more of this one
+			return segments, true, nil
 		}
 		if _, err := tx.Exec("DELETE FROM context_expiring WHERE thread_id = ?", id); err != nil {
-			return 0, 0, err
-		}
-		threads, segments = threads+1, segments+n
-		if segments >= limit {
-			break
+			return 0, false, err
 		}
 	}
 
-	return threads, segments, nil
+	return segments, len(ids) == limit, nil
 }

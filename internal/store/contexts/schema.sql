@@ -1,7 +1,8 @@
 -- Bytes by their SHA-256. Rows that nothing refers to any more are deleted.
 CREATE TABLE contents (
     digest BLOB PRIMARY KEY CHECK (length(digest) = 32),
-    bytes  BLOB NOT NULL,
+    size   INTEGER NOT NULL CHECK (size >= length(bytes)),
+    bytes  BLOB NOT NULL, -- the first 256 KiB
     pinned INTEGER NOT NULL DEFAULT 0 -- as it was stored
 ) STRICT;
 CREATE TRIGGER contents_no_update BEFORE UPDATE ON contents
@@ -9,6 +10,28 @@ BEGIN SELECT RAISE(ABORT, 'contents is append-only'); END;
 CREATE TRIGGER contents_keep BEFORE DELETE ON contents
 WHEN EXISTS (SELECT 1 FROM content_refs WHERE digest = OLD.digest)
 BEGIN SELECT RAISE(ABORT, 'content is referred to'); END;
+
+-- What a content has beyond its first 256 KiB, in pieces of that size: to delete a row
+-- is to free all its pages, and other writers wait for that.
+CREATE TABLE content_pieces (
+    digest BLOB NOT NULL,
+    n      INTEGER NOT NULL CHECK (n >= 1), -- rises
+    bytes  BLOB NOT NULL,
+    PRIMARY KEY (digest, n)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER content_pieces_no_update BEFORE UPDATE ON content_pieces
+BEGIN SELECT RAISE(ABORT, 'content_pieces is append-only'); END;
+CREATE TRIGGER content_pieces_keep BEFORE DELETE ON content_pieces
+WHEN EXISTS (SELECT 1 FROM contents WHERE digest = OLD.digest)
+BEGIN SELECT RAISE(ABORT, 'piece of a content that is here'); END;
+
+-- The contents that were deleted and have pieces still. Rows change.
+CREATE TABLE content_rests (
+    digest BLOB PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER contents_deleted AFTER DELETE ON contents
+WHEN OLD.size > length(OLD.bytes)
+BEGIN INSERT INTO content_rests(digest) VALUES (OLD.digest); END;
 
 -- Contents that were there already, by a journal entry or a segment, when they were
 -- pinned.
@@ -29,7 +52,7 @@ CREATE TABLE context_segments (
 CREATE INDEX context_segments_thread ON context_segments(thread_id, id);
 CREATE INDEX context_segments_content ON context_segments(content);
 CREATE TRIGGER context_segments_stored BEFORE INSERT ON context_segments
-WHEN NOT EXISTS (SELECT 1 FROM contents WHERE digest = NEW.content AND length(bytes) = NEW.byte_size)
+WHEN NOT EXISTS (SELECT 1 FROM contents WHERE digest = NEW.content AND size = NEW.byte_size)
 BEGIN SELECT RAISE(ABORT, 'segment without its content'); END;
 CREATE TRIGGER context_segments_active BEFORE INSERT ON context_segments
 WHEN (SELECT state FROM thread_current WHERE thread_id = NEW.thread_id) IS NOT 'Active'

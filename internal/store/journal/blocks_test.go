@@ -78,7 +78,7 @@ func TestJournalByThread(t *testing.T) {
 		t.Errorf("%d entries in full blocks", got)
 	}
 	k.Change(t, func(tx *store.Tx) error {
-		if n, err := tx.PruneJournal(storetest.Start.AddDate(0, 0, 2), 10_000); n != 834 || err != nil {
+		if n, err := storetest.PruneJournal(tx, storetest.Start.AddDate(0, 0, 2), 10_000); n != 834 || err != nil {
 			t.Errorf("pruned %d, %v", n, err)
 		}
 		return nil

@@ -6,6 +6,7 @@ package journal
 import (
 	"database/sql"
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -228,44 +229,41 @@ func (tx Journal) ConfirmDelivery(seq int64) error {
 	return tx.deleteEntry(seq, hash)
 }
 
-// PruneJournal deletes the entries whose days are over at now, at most limit of
-// them, with the contents that nothing else refers to. It returns how many. The
-// entries of a job that has not ended stay: its trajectory is not yet fixed
-// (K-40).
-func (tx Journal) PruneJournal(now time.Time, limit int) (int, error) {
-	type old struct {
-		seq  int64
-		hash hashing.Digest
-	}
-	rows, err := tx.Query(`SELECT seq, payload_hash FROM journal
-		WHERE expires_ms <= ? AND NOT EXISTS (SELECT 1 FROM open_jobs o WHERE o.request_id = journal.request_id)
-			AND NOT EXISTS (SELECT 1 FROM requests r JOIN job_keeps k ON k.job = r.seq AND k.part = 'journals' WHERE r.request_id = journal.request_id)
-		ORDER BY expires_ms LIMIT ?`, now.UnixMilli(), limit)
+// expired are the entries whose days are over. Those of a job that has not ended stay: its
+// trajectory is not yet fixed (K-40).
+const expired = `FROM journal
+	WHERE expires_ms <= ? AND NOT EXISTS (SELECT 1 FROM open_jobs o WHERE o.request_id = journal.request_id)
+		AND NOT EXISTS (SELECT 1 FROM requests r JOIN job_keeps k ON k.job = r.seq AND k.part = 'journals' WHERE r.request_id = journal.request_id)`
+
+// ExpiredEntries lists the entries whose days are over at now, at most limit of them. It
+// may look through many that are kept for their jobs.
+func (tx Journal) ExpiredEntries(now time.Time, limit int) ([]int64, error) {
+	list, err := row.Column(tx.Tx, func(rows *sql.Rows, seq *int64) error { return rows.Scan(seq) },
+		"SELECT seq "+expired+" ORDER BY expires_ms LIMIT ?", now.UnixMilli(), limit)
 	if err != nil {
-		return 0, fmt.Errorf("prune journal: %w", err)
+		return nil, fmt.Errorf("look for expired entries: %w", err)
 	}
-	defer rows.Close()
+	return list, nil
+}
 
-	var gone []old
-	for rows.Next() {
-		var o old
-		if err := rows.Scan(&o.seq, row.Into(&o.hash)); err != nil {
-			return 0, fmt.Errorf("prune journal: %w", err)
+// PruneEntries deletes those of the entries whose days are over at now, with the contents
+// that nothing else refers to. It returns how many.
+func (tx Journal) PruneEntries(now time.Time, entries []int64) (n int, err error) {
+	for _, seq := range entries {
+		var payload hashing.Digest
+		err := tx.QueryRow("SELECT payload_hash "+expired+" AND seq = ?", now.UnixMilli(), seq).Scan(row.Into(&payload))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
 		}
-		gone = append(gone, o)
-	}
-
-	if err := rows.Err(); err != nil {
-		return 0, fmt.Errorf("prune journal: %w", err)
-	}
-
-	for _, o := range gone {
-		if err := tx.deleteEntry(o.seq, o.hash); err != nil {
-			return 0, err
+		if err != nil {
+			return n, fmt.Errorf("prune journal: %w", err)
 		}
+		if err := tx.deleteEntry(seq, payload); err != nil {
+			return n, err
+		}
+		n++
 	}
-
-	return len(gone), nil
+	return n, nil
 }
 
 // PruneJob deletes up to limit entries of a sold job, by the number of its request, that

@@ -150,7 +150,7 @@ func TestRetention(t *testing.T) {
 	prune := func(now time.Time) {
 		t.Helper()
 		k.Change(t, func(tx *store.Tx) error {
-			_, err := tx.PruneJournal(now, 100)
+			_, err := storetest.PruneJournal(tx, now, 100)
 			return err
 		})
 	}
@@ -205,7 +205,7 @@ func TestPruningKeepsSharedPayloads(t *testing.T) {
 		return err
 	})
 	k.Change(t, func(tx *store.Tx) error {
-		n, err := tx.PruneJournal(storetest.Start.AddDate(0, 0, 9), 100)
+		n, err := storetest.PruneJournal(tx, storetest.Start.AddDate(0, 0, 9), 100)
 		if n != 2 {
 			t.Errorf("pruned %d entries", n)
 		}

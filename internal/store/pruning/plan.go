@@ -44,7 +44,7 @@ func planOf(tx *row.Tx, part string, keep receipts.Retention) (PartPlan, error) 
 			SELECT k.job, EXISTS (SELECT 1 FROM guarded_jobs g WHERE g.request_id = (SELECT r.request_id FROM requests r WHERE r.seq = k.job)) AS guarded
 			FROM job_keeps k WHERE k.part = ?1 AND k.until_ms <= ?2 AND k.ended_ms + ?3 <= ?2)
 		SELECT coalesce(sum(NOT guarded), 0), coalesce(sum(guarded), 0),
-			coalesce(sum((SELECT sum(length(c.bytes)) FROM job_contents j JOIN contents c ON c.digest = j.digest
+			coalesce(sum((SELECT sum(c.size) FROM job_contents j JOIN contents c ON c.digest = j.digest
 				WHERE NOT o.guarded AND j.job = o.job AND j.part = ?1)), 0)
 		FROM over o`, part, now, int64(max(of, receipts.Keep(keep.DisputeMs)))).Scan(&p.Jobs, &p.Guarded, &p.Bytes)
 	if err != nil {

@@ -31,9 +31,10 @@ func New(db *row.DB) Store { return Store{db} }
 
 // Limits bound one transaction.
 const (
-	markRows   = 8 // of each part
-	sweepRows  = 32
-	sweepBytes = 2 << 20
+	markRows    = 8 // of each part
+	sweepRows   = 32
+	sweepBytes  = 1 << 20
+	sweepPieces = 4
 	// lookAgain is how long a job that is not over is left alone.
 	lookAgain = time.Hour
 )
@@ -149,18 +150,20 @@ func (s Store) Sweep(ctx context.Context) (bytes int64, more bool, err error) {
 // how many rows went.
 func dropContents(tx *row.Tx, part string, job int64) (n int, bytes int64, err error) {
 	type content struct {
-		digest hashing.Digest
-		size   int64
+		digest      hashing.Digest
+		size, freed int64 // in all, and with its row
 	}
-	list, err := row.Column(tx, func(rows *sql.Rows, c *content) error { return rows.Scan(row.Into(&c.digest), &c.size) },
-		`SELECT j.digest, coalesce((SELECT length(c.bytes) FROM contents c WHERE c.digest = j.digest), 0)
-			FROM job_contents j WHERE j.job = ? AND j.part = ? LIMIT ?`, job, part, sweepRows)
+	list, err := row.Column(tx, func(rows *sql.Rows, c *content) error {
+		return rows.Scan(row.Into(&c.digest), &c.size, &c.freed)
+	}, `SELECT j.digest, coalesce(c.size, 0), coalesce(length(c.bytes), 0)
+			FROM job_contents j LEFT JOIN contents c ON c.digest = j.digest WHERE j.job = ? AND j.part = ? LIMIT ?`, job, part, sweepRows)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read contents of job %d: %w", job, err)
 	}
 
+	freed := int64(0)
 	for _, c := range list {
-		if n > 0 && bytes+c.size > sweepBytes {
+		if freed += c.freed; n > 0 && freed > sweepBytes {
 			break
 		}
 		_, err := tx.Exec("DELETE FROM job_contents WHERE job = ? AND part = ? AND digest = ?", job, part, c.digest[:])
@@ -225,27 +228,58 @@ func (s Store) SweepBlobs(ctx context.Context, job int64) (bytes int64, more boo
 	return bytes, more, err
 }
 
+// SweepPieces deletes some of what large contents left that were deleted. more reports
+// that there is a rest.
+func (s Store) SweepPieces(ctx context.Context) (more bool, err error) {
+	err = s.db.Update(ctx, func(tx *row.Tx) error {
+		n, err := journal.Journal{Tx: tx}.DropPieces(sweepPieces)
+		more = n > 0
+		return err
+	})
+	return more, err
+}
+
 // Reclaim gives free pages of the file back, some at a time, and returns how many it
-// gave back.
+// gave back. It leaves a spare for what comes, which would make the file grow again.
 func (s Store) Reclaim(ctx context.Context) (pages int, err error) {
 	err = s.db.Update(ctx, func(tx *row.Tx) error {
 		pages = 0
-		rows, err := tx.Query(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", reclaimPages))
+		var free, all int
+		if err := tx.QueryRow("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count").Scan(&free, &all); err != nil {
+			return fmt.Errorf("count free pages: %w", err)
+		}
+		most := min(free-min(all/spareShare, sparePages), reclaimPages)
+		if most <= 0 {
+			return nil
+		}
+
+		began := time.Now()
+		rows, err := tx.Query(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", most))
 		if err != nil {
 			return fmt.Errorf("give free pages back: %w", err)
 		}
 		defer rows.Close()
 
 		for rows.Next() { // a page for each row
-			pages++
+			if pages++; time.Since(began) > reclaimTime {
+				return nil
+			}
 		}
 		return rows.Err()
 	})
 	return pages, err
 }
 
-// reclaimPages is how many pages one transaction gives back.
-const reclaimPages = 64
+// Bounds of [Store.Reclaim].
+const (
+	// reclaimPages is how many pages one transaction gives back, reclaimTime how long it
+	// goes on: to find a page among very many free ones takes a while.
+	reclaimPages = 64
+	reclaimTime  = 5 * time.Millisecond
+	// spareShare is the part of the file that may stay free, sparePages at most: 128 MiB.
+	spareShare = 16
+	sparePages = 32 << 10
+)
 
 // SetDispute notes that a job is disputed, or no longer. Of a disputed job nothing goes.
 func (s Store) SetDispute(ctx context.Context, requestID string, open bool) error {

@@ -111,7 +111,7 @@ func TestPaidAndSilent(t *testing.T) {
 	lost(3)
 	k.Now = storetest.Start
 
-	insert("INSERT INTO contents(digest, bytes) VALUES (zeroblob(32), x'00')")
+	insert("INSERT INTO contents(digest, size, bytes) VALUES (zeroblob(32), 1, x'00')")
 	insert("INSERT INTO purchase_results(request_id, event, output, early, at_ms) VALUES (?, x'00', zeroblob(32), 0, 1)", storetest.HexID("a"))
 	lost(0)
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"time"
 
 	"github.com/lightwork-market/lightwork/agentruntime/pipeline"
 	"github.com/lightwork-market/lightwork/internal/store"
@@ -21,4 +22,14 @@ func AppendOne(k *store.Store, thread, handler string) func() error {
 			PayloadHash: Digest("payload"), Retention: pipeline.Retention{Policy: pipeline.RetainForever},
 		})
 	}
+}
+
+// PruneJournal deletes the entries whose days are over at now, at most limit of them, and
+// returns how many.
+func PruneJournal(tx *store.Tx, now time.Time, limit int) (int, error) {
+	entries, err := tx.ExpiredEntries(now, limit)
+	if err != nil {
+		return 0, err
+	}
+	return tx.PruneEntries(now, entries)
 }
