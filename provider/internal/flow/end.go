@@ -17,15 +17,19 @@ import (
 // retried as a whole. Of a wallet that does not answer it is asked after the job's end.
 func (a *actor) end(ctx context.Context, e *openjob.End) error {
 	switch {
-	case e.Reason.Code == job.CodeRestored:
-		return a.closeDelivered(ctx, e)
+	case e.Reason.Code == job.CodeRestored && !e.Cancel:
+		return a.closeSilent(ctx, e)
 	case !e.Cancel:
 		return a.closeOwing(ctx, e, e.CameMsats)
 	}
 
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		came, err := a.bill.GiveBack(ctx)
-		if err == nil {
+		switch came = max(0, came-e.BackMsats); {
+		case err != nil:
+		case came == 0 && e.Reason.Code == job.CodeRestored:
+			err = a.closeSilent(ctx, e)
+		default:
 			err = a.closeOwing(ctx, e, came)
 		}
 		if err != nil && a.bill.IsSilent() {
@@ -103,13 +107,13 @@ func (a *actor) close(ctx context.Context, e *openjob.End, text string, owed *jo
 	return nil
 }
 
-// closeDelivered ends a job that an earlier life has delivered. The buyer was told then.
-func (a *actor) closeDelivered(ctx context.Context, e *openjob.End) error {
+// closeSilent ends a job that an earlier life has ended. The buyer was told then.
+func (a *actor) closeSilent(ctx context.Context, e *openjob.End) error {
 	if err := a.cfg.Store.Close(ctx, a.job.RequestID, e.State, e.Reason, nil); err != nil {
 		return fmt.Errorf("close job: %w", err)
 	}
 	a.cfg.Tell(job.EndEvent{RequestID: a.job.RequestID, State: e.State, Reason: e.Reason})
-	a.log.Warn("closed: it was delivered after the backup", "request", a.job.RequestID, "payment_hash", a.job.PaymentHash.String())
+	a.log.Warn("closed: it had ended after the backup", "request", a.job.RequestID, "reason", e.Reason.String(), "payment_hash", a.job.PaymentHash.String())
 	return nil
 }
 

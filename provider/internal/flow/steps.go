@@ -150,10 +150,8 @@ func (a *actor) run(ctx context.Context) error {
 		return openjob.GiveBack(job.StateFailed, job.CodeNodeRestart, fmt.Sprintf("no run of %d lasted", j.Run))
 	}
 
-	if delivered, err := a.deliveredBefore(ctx, deadline); err != nil {
+	if err := a.endedBefore(ctx, deadline); err != nil {
 		return err
-	} else if delivered {
-		return openjob.Delivered()
 	}
 
 	if !time.Now().Before(deadline) { // after an outage, say
@@ -195,21 +193,26 @@ func (a *actor) run(ctx context.Context) error {
 	return attempt.Conclude(ctx, err)
 }
 
-// deliveredBefore asks what the relays know of the job, until its deadline. A
-// restored database can be older than the deadlines in it: then a while longer,
-// since what was delivered and paid must not be paid back.
-func (a *actor) deliveredBefore(ctx context.Context, deadline time.Time) (bool, error) {
+// endedBefore asks what the relays know of the job, until its deadline; its error ends the
+// job if an earlier life has. A restored database can be older than the deadlines in it: then
+// a while longer, since what was delivered and paid must not be paid back.
+func (a *actor) endedBefore(ctx context.Context, deadline time.Time) error {
 	until := deadline
 	if now := time.Now(); !now.Before(deadline) {
 		until = now.Add(a.cfg.QuoteTTL)
 	}
 	asking, stop := context.WithDeadline(ctx, until)
 	defer stop()
+
 	delivered, err := a.cfg.Restored.IsReceipted(asking, a.job.RequestID, receipts.PurposeResult)
-	if ctx.Err() != nil {
-		return false, ctx.Err()
+	if err == nil && delivered {
+		return openjob.Delivered()
 	}
-	return err == nil && delivered, nil
+	back, failed, err := a.cfg.Restored.HasFailed(asking, a.job.RequestID)
+	if err == nil && failed {
+		return openjob.FailedBefore(back)
+	}
+	return ctx.Err()
 }
 
 // deliver brings a durable result to the buyer and the money home, in this
@@ -225,6 +228,12 @@ func (a *actor) deliver(ctx context.Context) error {
 	}
 	if err != nil {
 		return err
+	}
+
+	if a.job.Mode == receipts.ModePrepay { // the money may be back with the buyer
+		if err := a.endedBefore(ctx, by); err != nil {
+			return err
+		}
 	}
 
 	taken, err := a.delivery.IsTaken(ctx)

@@ -14,6 +14,8 @@ type End struct {
 	// Cancel says that the job's invoices are to be cancelled first, and that what came
 	// for them is owed to the buyer.
 	Cancel bool
+	// BackMsats is what of it has gone back to the buyer before; with Cancel.
+	BackMsats int64
 	// CameMsats is what came for the job, is known already, and is owed to the buyer.
 	CameMsats int64
 }
@@ -34,4 +36,13 @@ func Close(to job.State, code job.Code, detail string, cameMsats int64) error {
 // nothing is owed.
 func Delivered() error {
 	return &End{State: job.StateFailed, Reason: job.Because(job.CodeRestored, "delivered and paid after the backup that this database comes from")}
+}
+
+// FailedBefore ends a job that an earlier life has ended. backMsats went back to the buyer
+// then.
+func FailedBefore(backMsats int64) error {
+	return &End{
+		State: job.StateFailed, Reason: job.Because(job.CodeRestored, "it failed after the backup that this database comes from"),
+		Cancel: true, BackMsats: backMsats,
+	}
 }

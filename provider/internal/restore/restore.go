@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
@@ -26,10 +28,18 @@ import (
 // of ours on the relays, and a held payment that is settled, since only a life
 // with a durable result gives the preimage out.
 
+// Others have failed since, and their buyers have their money back, or are owed it. What
+// our key told them of that is on the relays: such a job is not run again, and what was
+// sent back is not sent or owed again.
+
 // Store is what the database knows.
 type Store interface {
 	// OpenJobs lists the ids of all jobs in a state that is not terminal, oldest first.
 	OpenJobs(ctx context.Context) ([]string, error)
+	// Debts lists what is, or was, owed for failed jobs.
+	Debts(ctx context.Context) ([]job.Debt, error)
+	// WriteOff records that msats of a debt were settled by other means.
+	WriteOff(ctx context.Context, requestID string, msats int64, note string, out ...job.OutEvent) error
 	// AdoptReceipt makes the chain of receipts go on behind one that our key
 	// signed and the store does not know; false if the store is not behind it.
 	AdoptReceipt(ctx context.Context, sequence int64, hash hashing.Digest) (bool, error)
@@ -54,17 +64,32 @@ type Checker struct {
 	log *slog.Logger
 
 	// checked is closed once the relays have told what our key signed; no receipt is
-	// issued before. answered and receipted do not change afterwards: the requests that
-	// it has answered lately, and the charges of jobs open here that have a receipt there.
+	// issued before. The others do not change afterwards: the requests that it has answered
+	// lately, the charges of jobs open here that have a receipt there, and the jobs open
+	// here that have failed there.
 	checked   chan struct{}
 	answered  map[string]struct{}
 	receipted map[receiptedCharge]struct{}
+	failed    map[string]said
+}
+
+// said is what our key told the buyer of a job.
+type said struct {
+	failed bool
+	back   map[string]int64 // msats that went back or were settled, by payment or event
+}
+
+func (s said) backMsats() (sum int64) {
+	for _, msats := range s.back {
+		sum += msats
+	}
+	return sum
 }
 
 // New makes a Checker that knows nothing.
 func New(cfg Config) *Checker {
 	return &Checker{
-		cfg: cfg, log: cfg.Log, checked: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{},
+		cfg: cfg, log: cfg.Log, checked: make(chan struct{}), answered: map[string]struct{}{}, receipted: map[receiptedCharge]struct{}{}, failed: map[string]said{},
 	}
 }
 
@@ -90,6 +115,18 @@ func (c *Checker) IsReceipted(ctx context.Context, requestID string, purpose rec
 		return receipted, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
+	}
+}
+
+// HasFailed waits likewise, and reports whether a job that is open here has failed there;
+// then backMsats have gone back to its buyer.
+func (c *Checker) HasFailed(ctx context.Context, requestID string) (backMsats int64, failed bool, err error) {
+	select {
+	case <-c.checked:
+		s := c.failed[requestID]
+		return s.backMsats(), s.failed, nil
+	case <-ctx.Done():
+		return 0, false, ctx.Err()
 	}
 }
 
@@ -145,7 +182,17 @@ func (c *Checker) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.findReceipts(ctx); err != nil {
+	open, err := c.cfg.Store.OpenJobs(ctx)
+	if err != nil {
+		return fmt.Errorf("list open jobs: %w", err)
+	}
+	if err := c.findReceipts(ctx, open); err != nil {
+		return err
+	}
+	if c.failed, err = c.findSaid(ctx, open); err != nil {
+		return err
+	}
+	if err := c.settleDebts(ctx); err != nil {
 		return err
 	}
 	if err := c.Adopt(ctx, c.Receipts(ctx, signed)); err != nil {
@@ -209,12 +256,7 @@ func (c *Checker) Adopt(ctx context.Context, signed []nostr.Event) error {
 const maxAsked = 256
 
 // findReceipts asks the relays for receipts of jobs that are open here.
-func (c *Checker) findReceipts(ctx context.Context) error {
-	open, err := c.cfg.Store.OpenJobs(ctx)
-	if err != nil {
-		return fmt.Errorf("list open jobs: %w", err)
-	}
-
+func (c *Checker) findReceipts(ctx context.Context, open []string) error {
 	for len(open) > 0 {
 		some := open[:min(len(open), maxAsked)]
 		open = open[len(some):]
@@ -234,4 +276,108 @@ func (c *Checker) findReceipts(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// maxHeard bounds the same about what was told of jobs, which is many events each.
+const maxHeard = 16
+
+// findSaid asks the relays what our key told the buyers of jobs.
+func (c *Checker) findSaid(ctx context.Context, jobs []string) (map[string]said, error) {
+	all := map[string]said{}
+	for len(jobs) > 0 {
+		some := jobs[:min(len(jobs), maxHeard)]
+		jobs = jobs[len(some):]
+		signed, err := c.cfg.Query(ctx, nostr.Filter{Kinds: []int{kinds.Feedback}, Authors: []string{c.cfg.Key}, Tags: nostr.TagMap{"e": some}})
+		if err != nil {
+			return nil, err
+		}
+
+		for _, ev := range signed {
+			of := ev.Tags.Find("e")
+			tags, ok := c.feedback(ctx, ev)
+			if !ok || of == nil || !slices.Contains(some, of[1]) {
+				continue
+			}
+			s := all[of[1]]
+			s.hear(ev.ID, tags)
+			all[of[1]] = s
+		}
+	}
+	return all, nil
+}
+
+// feedback is what one of our 7000 says, decrypted if it must be.
+func (c *Checker) feedback(ctx context.Context, ev nostr.Event) (nostr.Tags, bool) {
+	tags := ev.Tags
+	if to := ev.Tags.Find("p"); to != nil && publish.IsEncrypted(ev) {
+		text, err := c.cfg.Publisher.DecryptFrom(ctx, to[1], ev.Content)
+		if err != nil || hashing.Unmarshal([]byte(text), &tags) != nil {
+			return nil, false
+		}
+	}
+	return tags, ev.PubKey == c.cfg.Key && domain.Demand(domain.Feedback, tags) == nil
+}
+
+// hear notes a 7000 about the job.
+func (s *said) hear(id string, tags nostr.Tags) {
+	status := tags.Find("status")
+	if status == nil {
+		return
+	}
+	switch refund := tags.Find("refund"); {
+	case status[1] == "error":
+		s.failed = true
+	case status[1] == "refund" && refund != nil && len(refund) > 2 && (refund[1] == "succeeded" || refund[1] == "settled"):
+		msats, err := strconv.ParseInt(refund[2], 10, 64)
+		if err != nil || msats < 0 {
+			return
+		}
+		if len(refund) > 3 {
+			id = refund[3] // of the payment, whoever tells of it
+		}
+		if s.back == nil {
+			s.back = map[string]int64{}
+		}
+		s.back[id] = msats
+	}
+}
+
+// settleDebts takes off the debts of this database what went back since it was copied.
+func (c *Checker) settleDebts(ctx context.Context) error {
+	debts, err := c.cfg.Store.Debts(ctx)
+	if err != nil {
+		return fmt.Errorf("list debts: %w", err)
+	}
+	var left []string
+	for _, d := range debts {
+		if isLeft(d) {
+			left = append(left, d.RequestID)
+		}
+	}
+	heard, err := c.findSaid(ctx, left)
+	if err != nil {
+		return err
+	}
+
+	for _, d := range debts {
+		back := heard[d.RequestID].backMsats() - (d.Msats - d.LeftMsats())
+		if back = min(back, d.LeftMsats(), d.CreditMsats); back <= 0 || !isLeft(d) {
+			continue
+		}
+		err := c.cfg.Store.WriteOff(ctx, d.RequestID, back, "it went back after the backup that this database comes from")
+		if errors.Is(err, job.ErrDebtSettled) || errors.Is(err, job.ErrCreditSpent) { // it was used at another job
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("settle a debt: %w", err)
+		}
+		c.log.Warn("a debt was settled after the backup", "request", d.RequestID, "msats", back)
+	}
+	return nil
+}
+
+// isLeft reports a debt of which something is credit. What a refund under way is over is
+// not: the wallet tells what became of that.
+func isLeft(d job.Debt) bool {
+	return d.WriteOff == nil && min(d.LeftMsats(), d.CreditMsats) > 0 && (d.Refund == nil || d.Refund.End != nil)
 }

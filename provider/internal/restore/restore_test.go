@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/market/job"
 )
 
 // TestNoRelayIsSaidLessAndLess: while no relay answers, an operator hears of it
@@ -45,3 +47,4 @@ func (m *mute) Query(context.Context, nostr.Filter) ([]nostr.Event, error) {
 type noJobs struct{ Store }
 
 func (noJobs) OpenJobs(context.Context) ([]string, error) { return nil, nil }
+func (noJobs) Debts(context.Context) ([]job.Debt, error)  { return nil, nil }
