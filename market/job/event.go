@@ -13,6 +13,7 @@ type OutEvent struct {
 	EventID   string
 	Event     []byte // JSON
 	RequestID string // "" for events of no job
+	Domain    string // of what it says; of an encrypted one, of what is inside
 	Relays    []string
 	Required  int // how many relays must say OK
 	// Sig is the signature of an event that was queued without one.

@@ -58,6 +58,7 @@ const (
 func sizedEvent(j job.Job, what, domain string, size int) job.OutEvent {
 	out := storetest.EventFor(j, what)
 	out.Event = fmt.Appendf(nil, `{"content":%q,"tags":[["e",%q],["domain",%q]]}`, bytes.Repeat([]byte("x"), size), j.RequestID, domain)
+	out.Domain = domain
 	return out
 }
 
@@ -128,9 +129,8 @@ func (y *year) sell(ctx context.Context, name string) error {
 	replay := sized(name, replayBytes)
 	r, _ := storetest.ResultOf(j, 1)
 	r.Output, r.Replay, r.Artifacts = sized(name, outputBytes), hashing.Bytes(replay), []hashing.Digest{hashing.Bytes(artifact)}
-	r.OutputHash, r.Event = hashing.Bytes(r.Output), sized(name, resultEventBytes)
 	out := sizedEvent(j, "6050", "lightwork/result/v1", resultEventBytes)
-	r.EventID = out.EventID
+	r.OutputHash, r.EventID, r.Event = hashing.Bytes(r.Output), out.EventID, out.Event
 
 	s, k := y.k.Sales("p"), y.k
 	for _, step := range []func() error{

@@ -32,7 +32,7 @@ type OutEvent struct {
 	EventID   string
 	Event     []byte // JSON
 	RequestID string // the job it belongs to, or ""
-	Purpose   string // what it is, for people; may be ""
+	Domain    string // of what it says; of an encrypted one, of what is inside
 	Relays    []string
 	Required  int    // how many relays must say OK
 	Sig       string // of an event that was signed after it was queued
@@ -63,11 +63,11 @@ func (tx Outbox) Enqueue(e OutEvent) error {
 	if err != nil {
 		return fmt.Errorf("queue event: %w", err)
 	}
-	res, err := tx.Exec(`INSERT INTO outbox(event_id, event, purpose, required_oks, created_ms, relays, job, request_id)
+	res, err := tx.Exec(`INSERT INTO outbox(event_id, event, domain, required_oks, created_ms, relays, job, request_id)
 		SELECT ?, ?, ?, ?, ?, ?, j.seq, iif(j.seq IS NULL, ?7, NULL)
 		FROM (SELECT (SELECT r.seq FROM requests r JOIN jobs USING (request_id) WHERE r.request_id = ?7) AS seq) j
 		WHERE true ON CONFLICT (event_id) DO NOTHING`,
-		e.EventID, e.Event, e.Purpose, e.Required, tx.Now().UnixMilli(), string(relays), row.Text(e.RequestID))
+		e.EventID, e.Event, e.Domain, e.Required, tx.Now().UnixMilli(), string(relays), row.Text(e.RequestID))
 	if err != nil {
 		return fmt.Errorf("queue event: %w", err)
 	}
@@ -186,7 +186,7 @@ func (tx Outbox) Pending(since time.Time, limit int) ([]Pending, error) {
 
 // open reads the open events p that the SQL selects.
 func (tx Outbox) open(which string, args ...any) ([]Pending, error) {
-	rows, err := tx.Query(`SELECT c.event_id, c.event, c.request_id, c.purpose, c.required_oks, c.created_ms, c.attempts,
+	rows, err := tx.Query(`SELECT c.event_id, c.event, c.request_id, c.domain, c.required_oks, c.created_ms, c.attempts,
 			c.relays, c.confirmed, coalesce(s.sig, '')
 		FROM outbox_open p JOIN outbox_current c ON c.seq = p.seq LEFT JOIN event_signatures s ON s.event_id = c.event_id
 		WHERE `+which, args...)
@@ -200,7 +200,7 @@ func (tx Outbox) open(which string, args ...any) ([]Pending, error) {
 		var p Pending
 		var request sql.NullString
 		var ms int64
-		err := rows.Scan(&p.EventID, &p.Event, &request, &p.Purpose, &p.Required, &ms, &p.Attempts,
+		err := rows.Scan(&p.EventID, &p.Event, &request, &p.Domain, &p.Required, &ms, &p.Attempts,
 			relayList{&p.Relays}, relayList{&p.Confirmed}, &p.Sig)
 		if err != nil {
 			return nil, fmt.Errorf("read outbox: %w", err)

@@ -19,7 +19,7 @@ import (
 
 func TestOutbox(t *testing.T) {
 	k := storetest.Open(t)
-	two := outbox.OutEvent{EventID: storetest.HexID("two"), Event: []byte(`{"a":1}`), RequestID: "r", Purpose: "result", Relays: []string{"wss://a", "wss://b"}, Required: 1}
+	two := outbox.OutEvent{EventID: storetest.HexID("two"), Event: []byte(`{"a":1}`), RequestID: "r", Domain: "lightwork/result/v1", Relays: []string{"wss://a", "wss://b"}, Required: 1}
 	none := outbox.OutEvent{EventID: storetest.HexID("none"), Event: []byte("{}"), Required: 2}
 	pending := func() map[string]outbox.Pending {
 		t.Helper()

@@ -3,8 +3,8 @@ package outbox
 import "fmt"
 
 // PruneJob deletes up to limit events of a sold job, by the number of its request, that
-// prove nothing: feedback, and what tells of the job's life. The job's events must be
-// marked as pruned. It returns how many it deleted.
+// prove nothing: feedback, what tells of the job's life, and copies of what its result
+// has. The job's events must be marked as pruned. It returns how many it deleted.
 func (tx Outbox) PruneJob(job int64, limit int) (int, error) {
 	type event struct {
 		seq int64

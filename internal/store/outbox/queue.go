@@ -72,7 +72,7 @@ func pendingOf(events []Pending) (list []job.Pending) {
 	for _, p := range events {
 		list = append(list, job.Pending{
 			OutEvent: job.OutEvent{
-				EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Relays: p.Relays, Required: p.Required, Sig: p.Sig,
+				EventID: p.EventID, Event: p.Event, RequestID: p.RequestID, Domain: p.Domain, Relays: p.Relays, Required: p.Required, Sig: p.Sig,
 			},
 			Confirmed: p.Confirmed, Attempts: p.Attempts, QueuedAt: p.QueuedAt,
 		})
@@ -138,7 +138,7 @@ func (q Queue) SetSignature(ctx context.Context, eventID, sig string) error {
 func (tx Outbox) EnqueueAll(out []job.OutEvent) error {
 	for _, e := range out {
 		err := tx.Enqueue(OutEvent{
-			EventID: e.EventID, Event: e.Event, RequestID: e.RequestID, Relays: e.Relays, Required: e.Required,
+			EventID: e.EventID, Event: e.Event, RequestID: e.RequestID, Domain: e.Domain, Relays: e.Relays, Required: e.Required,
 		})
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ CREATE TABLE outbox (
     event_id     TEXT NOT NULL UNIQUE CHECK (length(event_id) = 64 AND event_id NOT GLOB '*[^0-9a-f]*'),
     event        BLOB NOT NULL,
     request_id   TEXT, -- of a job that is bought
-    purpose      TEXT NOT NULL,
+    domain       TEXT NOT NULL, -- of an encrypted event, that of what is inside; may be empty
     required_oks INTEGER NOT NULL CHECK (required_oks >= 0),
     created_ms   INTEGER NOT NULL CHECK (created_ms >= 0),
     job          INTEGER, -- requests.seq of a job that is sold; jobs are never deleted, their feedback is in time
@@ -45,8 +45,8 @@ CREATE TABLE event_signatures (
     signed_ms INTEGER NOT NULL CHECK (signed_ms >= 0)
 ) STRICT, WITHOUT ROWID;
 
--- Events of a sold job that prove nothing go once that is noted in job_pruned, with what
--- belongs to them; every other row stays.
+-- Events of a sold job that prove nothing, and copies, go once that is noted in job_pruned,
+-- with what belongs to them; every other row stays.
 CREATE TRIGGER outbox_no_update BEFORE UPDATE ON outbox
 BEGIN SELECT RAISE(ABORT, 'outbox is append-only'); END;
 CREATE TRIGGER outbox_answers_no_update BEFORE UPDATE ON outbox_answers
@@ -63,17 +63,22 @@ CREATE TRIGGER event_signatures_keep BEFORE DELETE ON event_signatures
 WHEN NOT EXISTS (SELECT 1 FROM prunable_events p WHERE p.event_id = OLD.event_id)
 BEGIN SELECT RAISE(ABORT, 'signature is kept'); END;
 
--- Feedback and the events of a job's life, of jobs whose events are marked as pruned.
+-- Of jobs whose events are marked as pruned: feedback, the events of the job's life, and
+-- copies of result events that relays have. A result event stays with its result; one
+-- that was signed after it was queued has its signature here.
 CREATE VIEW prunable_events AS
 SELECT o.seq, o.event_id, o.job FROM outbox o JOIN job_pruned p ON p.job = o.job AND p.part = 'events'
-WHERE EXISTS (SELECT 1 FROM json_each(iif(json_valid(CAST(o.event AS TEXT)), CAST(o.event AS TEXT), '{}'), '$.tags') t
-    WHERE iif(json_valid(t.value), t.value ->> '$[0]', '') = 'domain' AND t.value ->> '$[1]' IN ('lightwork/feedback/v1', 'lightwork/tick_request/v1',
-        'lightwork/tick_result/v1', 'lightwork/trajectory_session/v1', 'lightwork/trajectory_event/v1'));
+WHERE o.domain IN ('lightwork/feedback/v1', 'lightwork/tick_request/v1', 'lightwork/tick_result/v1',
+        'lightwork/trajectory_session/v1', 'lightwork/trajectory_event/v1')
+    OR (EXISTS (SELECT 1 FROM job_results r WHERE r.event_id = o.event_id AND r.event = o.event)
+            OR EXISTS (SELECT 1 FROM job_result_events r WHERE r.event_id = o.event_id AND r.event = o.event))
+        AND NOT EXISTS (SELECT 1 FROM outbox_open w WHERE w.created_ms = o.created_ms AND w.seq = o.seq)
+        AND NOT EXISTS (SELECT 1 FROM event_signatures s WHERE s.event_id = o.event_id);
 
 -- An event as it was queued, and what was said of it. It is enough once its
 -- required number of relays said OK.
 CREATE VIEW outbox_current AS
-SELECT o.seq, o.event_id, o.event, o.purpose, o.required_oks, o.created_ms,
+SELECT o.seq, o.event_id, o.event, o.domain, o.required_oks, o.created_ms,
     coalesce(o.request_id, (SELECT r.request_id FROM requests r WHERE r.seq = o.job)) AS request_id,
     o.relays,
     (SELECT json_group_array(a.relay) FROM outbox_answers a WHERE a.event = o.seq AND a.ok = 1) AS confirmed,

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,10 +50,11 @@ func quoted(t testing.TB, name string, mode receipts.Mode, keep receipts.Retenti
 	return j
 }
 
-// feedback is an event of a job with a domain.
-func feedback(j job.Job, what, domain string) job.OutEvent {
+// feedback is an event of a job with a domain, as it is sent, and of what is inside.
+func feedback(j job.Job, what, sent, inside string) job.OutEvent {
 	out := storetest.EventFor(j, what)
-	out.Event = fmt.Appendf(nil, `{"tags":[["e","x"],["domain",%q]]}`, domain)
+	out.Event = fmt.Appendf(nil, `{"what":%q,"tags":[["e","x"],["domain",%q]]}`, what, sent)
+	out.Domain = inside
 	return out
 }
 
@@ -75,7 +77,9 @@ func sell(t testing.TB, k *storetest.DB, name string, keep receipts.Retention, a
 		return err
 	})
 	storetest.Must(t, s.Finish(t.Context(), j.RequestID, 1, r, contents,
-		feedback(j, "partial", "lightwork/feedback/v1"), feedback(j, "quote", "lightwork/quote/v1"), storetest.EventFor(j, "6050")))
+		feedback(j, "partial", "lightwork/feedback/v1", "lightwork/feedback/v1"), feedback(j, "hidden partial", "lightwork/encrypted/v1", "lightwork/feedback/v1"),
+		feedback(j, "quote", "lightwork/quote/v1", "lightwork/quote/v1"), feedback(j, "hidden quote", "lightwork/encrypted/v1", "lightwork/quote/v1"),
+		storetest.EventFor(j, "6050")))
 	storetest.Must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, storetest.Settled(j), storetest.Issuer(j)))
 	return j
 }
@@ -172,7 +176,7 @@ func TestEachPartGoesInItsTime(t *testing.T) {
 		if n := k.Count(t, "SELECT count(*) FROM journal WHERE request_id = ?", j.RequestID); (n > 0) != slices.Contains(c.left, "journals") {
 			t.Errorf("after %s: %d entries of the journal", c.at, n)
 		}
-		if n := k.Count(t, "SELECT count(*) FROM outbox WHERE CAST(event AS TEXT) LIKE '%feedback%'"); n != 1-c.gone {
+		if n := k.Count(t, "SELECT count(*) FROM outbox WHERE CAST(event AS TEXT) LIKE '%partial%'"); n != 2-2*c.gone {
 			t.Errorf("after %s: %d events of feedback", c.at, n)
 		}
 		if _, err := k.Prune(t.Context(), k.Now); err != nil {
@@ -192,8 +196,54 @@ func TestEachPartGoesInItsTime(t *testing.T) {
 	if !found.Pruned[0].At.Equal(storetest.Start.Add(7 * day)) {
 		t.Errorf("the artifacts went at %s", found.Pruned[0].At)
 	}
-	if n := k.Count(t, "SELECT count(*) FROM outbox WHERE CAST(event AS TEXT) LIKE '%quote%' OR CAST(event AS TEXT) LIKE '%6050%' OR CAST(event AS TEXT) LIKE '%receipt%'"); n < 3 {
+	if n := k.Count(t, "SELECT count(*) FROM outbox WHERE CAST(event AS TEXT) LIKE '%quote%' OR CAST(event AS TEXT) LIKE '%6050%' OR CAST(event AS TEXT) LIKE '%receipt%'"); n != 4 {
 		t.Errorf("%d events that prove the sale", n)
+	}
+}
+
+// TestCopiesOfResultsGo: the copy of a result's event that was on its way goes with the
+// job's events, once a relay has it; one that is not the same, or whose signature came
+// later, stays.
+func TestCopiesOfResultsGo(t *testing.T) {
+	for _, c := range []struct {
+		what         string
+		open, signed bool
+		event        string
+		gone         bool
+	}{
+		{"the same", false, false, "6050", true},
+		{"still on its way", true, false, "6050", false},
+		{"signed later", false, true, "6050", false},
+		{"another", false, false, "6051", false},
+	} {
+		k := storetest.Open(t)
+		j := quoted(t, "a", receipts.ModeHold, promised())
+		s := k.Sales("p")
+		storetest.ToState(t, s, j, job.StateRunning)
+		r, contents := storetest.ResultOf(j, 1)
+		out := storetest.EventFor(j, c.event)
+		r.EventID, r.Event = out.EventID, storetest.EventFor(j, "6050").Event
+		storetest.Must(t, s.Finish(t.Context(), j.RequestID, 1, r, contents, out))
+		if c.signed {
+			storetest.Must(t, s.SetSignature(t.Context(), out.EventID, strings.Repeat("5", 128)))
+		}
+		if !c.open {
+			for _, relay := range j.Relays {
+				storetest.Must(t, s.AddAcks(t.Context(), job.Ack{EventID: out.EventID, Relay: relay, OK: true, At: storetest.Start}))
+			}
+		}
+		storetest.Must(t, s.Settle(t.Context(), j.RequestID, receipts.PurposeResult, storetest.Settled(j), storetest.Issuer(j)))
+
+		k.Now = storetest.Start.Add(9 * day)
+		k.Reopen(t)
+		prune(t, k, promised())
+		if n := k.Count(t, "SELECT count(*) FROM outbox WHERE event_id = ?", out.EventID); n != 0 == c.gone {
+			t.Errorf("%s: gone %v", c.what, n == 0)
+		}
+		found, err := k.Sales("p").Job(t.Context(), j.RequestID)
+		if err != nil || found.Result == nil || string(found.Result.Event) != string(r.Event) {
+			t.Errorf("%s: the result's event is %+v, %v", c.what, found.Result, err)
+		}
 	}
 }
 

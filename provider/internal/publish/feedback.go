@@ -68,5 +68,7 @@ func (p *Publisher) Feedback(ctx context.Context, to Addressee, status, info, co
 	if err != nil {
 		return job.OutEvent{}, err
 	}
-	return p.Queue(ev, to.Request)
+	out, err := p.Queue(ev, to.Request)
+	out.Domain = string(feedbackDomain(status, content)) // which an encrypted one does not tell
+	return out, err
 }

@@ -1,10 +1,14 @@
 package publish
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/nbd-wtf/go-nostr"
+
+	"github.com/lightwork-market/lightwork/domain"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // placed is a market of one relay.
@@ -29,5 +33,32 @@ func TestQueuedEvent(t *testing.T) {
 	read, err := out.Parsed()
 	if err != nil || read.String() != made.String() || made.String() != ev.String() {
 		t.Errorf("made %s, read %s, %v", made, read, err)
+	}
+}
+
+// NIP44Encrypt implements Cipher.
+func (openCipher) NIP44Encrypt(_ context.Context, _, text string) (string, error) { return text, nil }
+
+// TestFeedbackIsKnownByWhatIsInside: the store cannot read what is encrypted, and keeps a
+// quote for ever.
+func TestFeedbackIsKnownByWhatIsInside(t *testing.T) {
+	p := New(Config{Market: placed{}, SignLater: true, Cipher: openCipher{}})
+	for _, c := range []struct {
+		status, content string
+		want            domain.Domain
+	}{
+		{"processing", "", domain.Feedback},
+		{"payment-required", `{"quote":1}`, domain.Quote},
+		{receipts.StatusReveal, "{}", domain.Reveal},
+	} {
+		for scheme, sent := range map[Scheme]domain.Domain{"": c.want, "nip44": domain.Encrypted} {
+			out, err := p.Feedback(t.Context(), Addressee{Request: "r", Buyer: "b", Scheme: scheme}, c.status, "", c.content)
+			if err != nil || out.Domain != string(c.want) {
+				t.Errorf("%s, scheme %q: known as %q, want %q: %v", c.status, scheme, out.Domain, c.want, err)
+			}
+			if ev, err := out.Parsed(); err != nil || domain.Demand(sent, ev.Tags) != nil {
+				t.Errorf("%s, scheme %q: sent with %v, %v", c.status, scheme, ev.Tags, err)
+			}
+		}
 	}
 }

@@ -156,12 +156,16 @@ func (p *Publisher) SignTags(ctx context.Context, kind int, tags nostr.Tags, con
 
 // Queue makes the event one that must reach relays.
 func (p *Publisher) Queue(ev nostr.Event, requestID string) (job.OutEvent, error) {
+	d, err := domain.Of(ev.Tags)
+	if err != nil {
+		return job.OutEvent{}, err
+	}
 	raw, err := ev.MarshalJSON()
 	if err != nil {
 		return job.OutEvent{}, err
 	}
 	return job.OutEvent{
-		EventID: ev.ID, Event: raw, RequestID: requestID,
+		EventID: ev.ID, Event: raw, RequestID: requestID, Domain: string(d),
 		Relays: p.cfg.Market.Relays(), Required: 1, Made: &ev,
 	}, nil
 }
