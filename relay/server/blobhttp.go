@@ -5,7 +5,6 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -254,13 +253,16 @@ func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// serveOpenRoom opens a room for an owner, or prolongs its life.
+// serveOpenRoom opens a room for a provider, or prolongs its life.
 func (s *Server) serveOpenRoom(w http.ResponseWriter, r *http.Request) {
 	auth, ok := s.authorizeRoom(w, r)
 	if !ok {
 		return
 	}
-	want := reservation{id: auth.room, owner: auth.pubkey}
+	want := reservation{id: auth.room, owner: auth.pubkey, most: s.rooms.all}
+	if !s.cfg.isNamed(auth.pubkey) {
+		want.most = s.blobs.room.each
+	}
 	number := func(name string) int64 {
 		tag := auth.event.Tags.Find(name)
 		if tag == nil {
@@ -303,7 +305,8 @@ func (s *Server) serveCloseRoom(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// authorizeRoom checks that an owner speaks of the room that the address names.
+// authorizeRoom checks that somebody who may open rooms speaks of the one that the address
+// names.
 func (s *Server) authorizeRoom(w http.ResponseWriter, r *http.Request) (blobAuth, bool) {
 	auth, err := authorize(r, verbsOfRooms[r.Method], hostNames(s.cfg.PublicURL, localAddress(r)), time.Now())
 	switch {
@@ -311,8 +314,8 @@ func (s *Server) authorizeRoom(w http.ResponseWriter, r *http.Request) (blobAuth
 		reject(w, http.StatusUnauthorized, err.Error())
 	case auth.room == "" || auth.room != r.PathValue("room"):
 		reject(w, http.StatusUnauthorized, "the authorization event is for another room")
-	case !slices.Contains(s.cfg.Owners, auth.pubkey):
-		reject(w, http.StatusForbidden, "rooms are opened and closed by the operator's own keys")
+	case !s.cfg.mayUpload(auth.pubkey):
+		reject(w, http.StatusForbidden, "rooms are opened and closed by keys that the operator has named")
 	default:
 		return auth, true
 	}
@@ -347,6 +350,7 @@ func (s *Server) rejectBlob(w http.ResponseWriter, err error) {
 		{errRoomLength, http.StatusLengthRequired},
 		{errRoomsFull, http.StatusInsufficientStorage},
 		{errRoomsOfKey, http.StatusInsufficientStorage},
+		{errRoomsOfOpener, http.StatusInsufficientStorage},
 		{errRoomsOfHost, http.StatusInsufficientStorage},
 	} {
 		if errors.Is(err, c.err) {

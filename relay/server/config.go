@@ -48,7 +48,8 @@ type Config struct {
 	Owners []string
 
 	// Uploaders are the public keys (hex) that may upload blobs besides the Owners,
-	// and besides what these open a room for. [Anyone] stands for all keys.
+	// besides what all of these open rooms for, and that may open rooms. [Anyone]
+	// stands for all keys, each of which has a bound then.
 	Uploaders []string
 
 	// Proxies are the addresses of the operator's reverse proxies. The client's
@@ -143,9 +144,14 @@ type Limits struct {
 // Anyone among the Uploaders lets every key upload.
 const Anyone = "*"
 
+// isNamed reports whether the operator has named a key that may upload and open rooms.
+func (c *Config) isNamed(key string) bool {
+	return slices.Contains(c.Owners, key) || slices.Contains(c.Uploaders, key)
+}
+
 // mayUpload reports whether a key may upload without a room.
 func (c *Config) mayUpload(key string) bool {
-	return slices.Contains(c.Owners, key) || slices.Contains(c.Uploaders, key) || slices.Contains(c.Uploaders, Anyone)
+	return c.isNamed(key) || slices.Contains(c.Uploaders, Anyone)
 }
 
 // ErrConfig is wrapped by the errors of [New] for an unusable [Config].

@@ -35,15 +35,16 @@ const (
 )
 
 var (
-	errRoomUnknown = errors.New("no such room: its provider has not opened it yet, or has closed it, or nothing came for 10 minutes")
-	errRoomOther   = errors.New("the room of this request is open for another key, or with other bounds")
-	errRoomKey     = errors.New("the room of this request is another key's")
-	errRoomFull    = errors.New("the blob does not fit into what is left of its room")
-	errRoomBounds  = errors.New("a room has from 1 to 1024 blobs, and at least 1 byte")
-	errRoomLength  = errors.New("into a room, an upload announces Content-Length and X-SHA-256")
-	errRoomsFull   = errors.New("no space for another room")
-	errRoomsOfKey  = errors.New("this key has too many rooms, or too many bytes in them")
-	errRoomsOfHost = errors.New("this address has too many rooms, or too many bytes in them")
+	errRoomUnknown   = errors.New("no such room: its provider has not opened it yet, or has closed it, or nothing came for 10 minutes")
+	errRoomOther     = errors.New("the room of this request is open for another key, or with other bounds")
+	errRoomKey       = errors.New("the room of this request is another key's")
+	errRoomFull      = errors.New("the blob does not fit into what is left of its room")
+	errRoomBounds    = errors.New("a room has from 1 to 1024 blobs, and at least 1 byte")
+	errRoomLength    = errors.New("into a room, an upload announces Content-Length and X-SHA-256")
+	errRoomsFull     = errors.New("no space for another room")
+	errRoomsOfKey    = errors.New("this key has too many rooms, or too many bytes in them")
+	errRoomsOfOpener = errors.New("this provider has too many bytes in the rooms that it has opened")
+	errRoomsOfHost   = errors.New("this address has too many rooms, or too many bytes in them")
 )
 
 // reservation is a room: the space that a provider reserves for what the buyer of one request
@@ -52,6 +53,7 @@ type reservation struct {
 	id              string // of the request, hex
 	owner, uploader string // public keys, hex
 	bytes, blobs    int64
+	most            int64 // bytes that all rooms of the owner may have
 }
 
 // takes is what the room takes of the space of all blobs.
@@ -148,12 +150,12 @@ func (rs *roomStore) renew(ctx context.Context, want reservation, now time.Time)
 // admit holds a new room against the bounds of its uploader and of all rooms. Small
 // ones that nothing came into make room for it.
 func (rs *roomStore) admit(ctx context.Context, want reservation, now time.Time) error {
-	var ofKey, ofKeyBytes, small, all, missing int64
+	var ofKey, ofKeyBytes, ofOwner, small, all, missing int64
 	err := rs.store.db.View(ctx, func(tx *sqlite.Tx) error {
 		return tx.QueryRow(`SELECT count(*) FILTER (WHERE uploader = ?1),
-			coalesce(sum(bytes) FILTER (WHERE uploader = ?1 AND bytes <= ?2), 0),
+			coalesce(sum(bytes) FILTER (WHERE uploader = ?1 AND bytes <= ?2), 0), coalesce(sum(bytes) FILTER (WHERE owner = ?3), 0),
 			coalesce(sum(bytes) FILTER (WHERE bytes <= ?2), 0), coalesce(sum(bytes), 0), coalesce(sum(bytes - used), 0) FROM rooms`,
-			unhex(want.uploader), smallRoom).Scan(&ofKey, &ofKeyBytes, &small, &all, &missing)
+			unhex(want.uploader), smallRoom, unhex(want.owner)).Scan(&ofKey, &ofKeyBytes, &ofOwner, &small, &all, &missing)
 	})
 	if err != nil {
 		return fmt.Errorf("count rooms: %w", err)
@@ -162,6 +164,9 @@ func (rs *roomStore) admit(ctx context.Context, want reservation, now time.Time)
 	isSmall := want.bytes <= smallRoom
 	if ofKey >= roomsOfKey || isSmall && ofKeyBytes > 0 && ofKeyBytes+want.bytes > rs.ofEach() {
 		return errRoomsOfKey
+	}
+	if ofOwner+want.bytes > want.most {
+		return errRoomsOfOpener
 	}
 	if err := rs.store.fitsDisk(missing + want.bytes); err != nil {
 		return err

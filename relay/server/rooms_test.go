@@ -137,6 +137,27 @@ func TestRoomOfARequest(t *testing.T) {
 	assertNoTempFiles(t, r)
 }
 
+// TestRoomsOfProviders: keys that the operator has named open rooms like its own. One that
+// "*" alone lets in has no more in them than a stranger's key may have.
+func TestRoomsOfProviders(t *testing.T) {
+	const each = 2 << 20
+	limits := Limits{BlobKeyBytes: each}
+	bob, carol := publicKey(t, bobSecret), publicKey(t, carolSecret)
+
+	r := start(t, Config{Dir: t.TempDir(), Owners: []string{publicKey(t, aliceSecret)}, Uploaders: []string{carol}, Limits: limits})
+	status(t, "opened by one that is named", 201)(r.openRoom(t, carolSecret, requestID(1), bob, 2*each, 1))
+	status(t, "into its room", 201)(r.uploadInto(t, bobSecret, requestID(1), "chunk"))
+	status(t, "opened by a stranger", 403)(r.openRoom(t, bobSecret, requestID(2), bob, 1, 1))
+	status(t, "closed", 204)(r.closeRoom(t, carolSecret, requestID(1)))
+
+	r = start(t, Config{Dir: t.TempDir(), Uploaders: []string{Anyone}, Limits: limits})
+	status(t, "opened by anyone", 201)(r.openRoom(t, carolSecret, requestID(1), bob, each-10, 1))
+	status(t, "more than a stranger may have", 507)(r.openRoom(t, carolSecret, requestID(2), bob, 11, 1))
+	status(t, "as much as a stranger may have", 201)(r.openRoom(t, carolSecret, requestID(2), bob, 10, 1))
+	status(t, "closed by another", 204)(r.closeRoom(t, bobSecret, requestID(1)))
+	status(t, "into its room", 201)(r.uploadInto(t, bobSecret, requestID(1), "chunk"))
+}
+
 // TestRoomBounds: what a provider may ask for.
 func TestRoomBounds(t *testing.T) {
 	r := provided(t, Limits{MaxBlobBytes: 1 << 20, BlobTotalBytes: 8 << 20})
@@ -164,7 +185,7 @@ func TestIdleRoomGivesWay(t *testing.T) {
 	now := time.Now()
 	ask := func(n int, secret string, at time.Time) error {
 		_, err := r.srv.rooms.open(t.Context(), reservation{
-			id: requestID(n), owner: publicKey(t, aliceSecret), uploader: publicKey(t, secret), bytes: 256 << 10, blobs: 1,
+			id: requestID(n), owner: publicKey(t, aliceSecret), uploader: publicKey(t, secret), bytes: 256 << 10, blobs: 1, most: 8 << 20,
 		}, at)
 		return err
 	}
