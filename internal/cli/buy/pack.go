@@ -42,7 +42,13 @@ func secretNames() []string {
 	}
 }
 
-func ordinaryNames() []string { return []string{".env.example", ".env.sample", ".env.template"} }
+func ordinaryNames() []string {
+	return []string{
+		".env.example", ".env.sample", ".env.template", // and source code about credentials:
+		"credentials.go", "credentials.py", "credentials.rs", "credentials.java", "credentials.kt", "credentials.rb", "credentials.php",
+		"credentials.[jt]s", "credentials.[jt]sx", "credentials.cs", "credentials.[ch]", "credentials.[ch]pp", "credentials.md", "credentials.rst",
+	}
+}
 
 func isSecretName(name string) bool {
 	matches := func(patterns []string) bool {

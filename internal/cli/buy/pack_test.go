@@ -38,6 +38,7 @@ func TestSecretNames(t *testing.T) {
 		".env": true, ".ENV": true, ".env.local": true, "server.pem": true, "Id_Rsa": true, "tls.key": true, ".netrc": true,
 		"credentials": true, "credentials.json": true, "admin.macaroon": true,
 		".env.example": false, "id_rsa.pub": false, "keyboard.go": false, "environment": false, "main.go": false,
+		"credentials.go": false, "Credentials.java": false, "credentials.ts": false, "credentials.h": false, "credentials.yaml": true,
 	} {
 		if isSecretName(name) != secret {
 			t.Errorf("%s: %v", name, !secret)

@@ -70,7 +70,7 @@ func (b buyerSubmitCmd) pack(ctx context.Context, w io.Writer) (sent, error) {
 		return sent{}, advice.Usage("", "--repo: %w", err)
 	}
 	if len(secrets) > 0 && !b.IncludeSecrets {
-		return sent{}, advice.Usage("requests are public; name them in .gitignore, move them out of the folder, or send them with --include-secrets",
+		return sent{}, advice.Usage("strangers read what is sent; name them in .gitignore, move them out of the folder, or send them with --include-secrets",
 			"--repo has files that are named like secrets: %s", strings.Join(secrets, ", "))
 	}
 
