@@ -132,6 +132,8 @@ var rooms = map[string][]string{
 	// Several machines of one owner: what a gateway needs of the message wire.
 	"cluster/event":         {"hashing"},
 	"cluster/wire":          {},
+	"cluster/store":         {"cluster/event", "internal/sqlite"},
+	"cluster":               {"cluster/event", "cluster/store", "cluster/wire", "hashing"},
 	"cluster/wire/memwire":  {"cluster/wire"},
 	"cluster/wire/wiretest": {"cluster/wire"}, // serves tests
 	// What becomes of several results is decided without relays, wallets and stores.
