@@ -37,6 +37,7 @@ const (
 	ResumeSpending  = "{resume-spending}"
 	RunProvider     = "{run-provider}"
 	RunRelay        = "{run-relay}"
+	TrustClock      = "{trust-clock}" // of this machine, for pruning
 	ServePlayMoney  = "{serve-play-money}"
 	SetUp           = "{set-up}" // a node, or what it lacks
 	SetUpAgain      = "{set-up-again}"

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/node/builtin"
 	"github.com/lightwork-market/lightwork/internal/port"
 	"github.com/lightwork-market/lightwork/internal/requirements"
+	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/internal/testclass"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -123,14 +125,15 @@ func runScripts(t *testing.T, p testscript.Params) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"reachable": reachable,
-			"untilok":   untilOK,
-			"jsonfield": jsonField,
-			"exits":     exits,
-			"httpget":   httpGet,
-			"forward":   forward,
-			"newday":    newDay,
-			"bestlevel": bestLevel,
+			"reachable":  reachable,
+			"untilok":    untilOK,
+			"jsonfield":  jsonField,
+			"exits":      exits,
+			"httpget":    httpGet,
+			"forward":    forward,
+			"newday":     newDay,
+			"bestlevel":  bestLevel,
+			"pruneclock": pruneClock,
 		},
 	})
 }
@@ -212,6 +215,16 @@ func newDay(*testscript.TestScript, bool, []string) {
 	if left := now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now); left < patience {
 		time.Sleep(left)
 	}
+}
+
+// pruneclock FOLDER AGO makes the last pruning of a store one of so long ago, as it is
+// for a node that was off or whose clock has jumped.
+func pruneClock(ts *testscript.TestScript, _ bool, args []string) {
+	ago, err := time.ParseDuration(args[1])
+	ts.Check(err)
+	k, err := store.Open(context.Background(), ts.MkAbs(args[0]), store.Options{Now: func() time.Time { return time.Now().Add(-ago) }})
+	ts.Check(err)
+	ts.Check(cmp.Or(k.Pruning().TrustClock(context.Background()), k.Close()))
 }
 
 // jsonfield FILE FIELD [VALUE] reads a top-level field of a JSON object; it

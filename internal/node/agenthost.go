@@ -159,11 +159,14 @@ func pruneHourly(ctx context.Context, k *store.Store, stage *retention.Stage, lo
 	defer tick.Stop()
 
 	for {
-		if _, err := k.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			log.Warn("prune the journal", "err", err)
-		}
-		if _, err := stage.Run(ctx); err != nil && ctx.Err() == nil {
+		done, err := stage.Run(ctx)
+		if err != nil && ctx.Err() == nil {
 			log.Warn("prune what jobs left", "err", err)
+		}
+		if done.Clock == nil {
+			if _, err := k.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				log.Warn("prune the journal", "err", err)
+			}
 		}
 		select {
 		case <-tick.C:

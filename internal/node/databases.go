@@ -204,23 +204,35 @@ type PruneReport = retention.Report
 type PartPlan = pruning.PartPlan
 
 // PrunePlan says what pruning would delete now, also beside a running provider; nothing
-// before the first sale.
-func (d Databases) PrunePlan(ctx context.Context) (plan []PartPlan, err error) {
+// before the first sale. trustClock is the operator's word that the clock is right.
+func (d Databases) PrunePlan(ctx context.Context, trustClock bool) (plan []PartPlan, err error) {
 	k, err := d.openToRead(ctx, "provider")
 	if err != nil || k == nil {
 		return nil, err
 	}
-	plan, err = k.Pruning().Plan(ctx, d.c.Retention.Kept())
-	return plan, cmp.Or(err, k.Close())
+	plan, err = k.Pruning().Plan(ctx, d.c.Retention.Kept(), trustClock)
+	err = cmp.Or(err, k.Close())
+	if clock := (*pruning.ClockError)(nil); errors.As(err, &clock) {
+		err = advice.Hint(clock, clockHint)
+	}
+	return plan, err
 }
 
+// clockHint is what to do about a clock that is not believed.
+const clockHint = "set the clock of this machine; if it is right, " + advice.TrustClock + " says so"
+
 // Prune deletes what the provider need not keep any longer: by the running provider, or
-// where none runs, here. Then blobs wait for it.
-func (d Databases) Prune(ctx context.Context) (done PruneReport, err error) {
-	err = d.act(ctx, pruneNow, struct{}{}, &done, func(k *store.Store) error {
-		done, err = retention.New(k.Pruning(), d.c.Retention.Kept(), nil, d.c.log).Run(ctx)
+// where none runs, here. Then blobs wait for it. trustClock is the operator's word that
+// the clock is right, however far it has moved.
+func (d Databases) Prune(ctx context.Context, trustClock bool) (done PruneReport, err error) {
+	o := pruneOrder{TrustClock: trustClock}
+	err = d.act(ctx, pruneNow, o, &done, func(k *store.Store) error {
+		done, err = o.run(ctx, retention.New(k.Pruning(), d.c.Retention.Kept(), nil, d.c.log))
 		return err
 	})
+	if err == nil && done.Clock != nil {
+		err = advice.Hint(done.Clock, clockHint)
+	}
 	return done, err
 }
 

@@ -72,6 +72,25 @@ type disputeOrder struct {
 	Open      bool   `json:"open"`
 }
 
+// pruneOrder is the operator's word to prune now.
+type pruneOrder struct {
+	TrustClock bool `json:"trust_clock"` // the clock is right, however far it has moved
+}
+
+// run follows the order. That the clock is not believed is told in the report.
+func (o pruneOrder) run(ctx context.Context, stage *retention.Stage) (done retention.Report, err error) {
+	if o.TrustClock {
+		if err := stage.TrustClock(ctx); err != nil {
+			return done, err
+		}
+	}
+	done, err = stage.Run(ctx)
+	if done.Clock != nil {
+		return done, nil
+	}
+	return done, err
+}
+
 // debtDesk takes the operator's words to the running node: on debts, on disputes, and
 // on what is to be pruned now.
 type debtDesk struct {
@@ -113,7 +132,13 @@ func (d *debtDesk) calls() nodeCalls {
 			msats, err := seller.WriteOff(ctx, o.RequestID, o.Note)
 			return DebtDone{RequestID: o.RequestID, Msats: msats}, err
 		}),
-		pruneNow: func(ctx context.Context, _ json.RawMessage) (any, error) { return d.prune.Run(ctx) },
+		pruneNow: func(ctx context.Context, raw json.RawMessage) (any, error) {
+			var o pruneOrder
+			if err := json.Unmarshal(raw, &o); err != nil {
+				return nil, fmt.Errorf("read the order: %w", err)
+			}
+			return o.run(ctx, d.prune)
+		},
 		setDispute: func(ctx context.Context, raw json.RawMessage) (any, error) {
 			var o disputeOrder
 			if err := json.Unmarshal(raw, &o); err != nil {

@@ -13,7 +13,7 @@ import (
 // baseline is the version of the first migration. Until the first release it rises with
 // every change of the schema, so that a database of an earlier program is refused for
 // what it is.
-const baseline = 1004
+const baseline = 1005
 
 // migrations are the steps from an empty file to the present schema: the first is
 // the whole of it, area by area. From the first release on a step never changes, and

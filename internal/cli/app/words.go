@@ -38,6 +38,7 @@ var words = map[string]string{
 	advice.RunProvider:     "lightwork provider run",
 	advice.RunRelay:        "lightwork relay",
 	advice.ServePlayMoney:  "lightwork wallet play-serve",
+	advice.TrustClock:      "lightwork prune --clock-is-right",
 	advice.SetUp:           "lightwork init",
 	advice.SetUpAgain:      "lightwork init --force",
 	advice.SetUpCashu:      "lightwork init --wallet cashu",

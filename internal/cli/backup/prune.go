@@ -11,8 +11,9 @@ import (
 
 // PruneCmd is lightwork prune.
 type PruneCmd struct {
-	DryRun bool `help:"Say what would go, and delete nothing."`
-	JSON   bool `help:"Print JSON."`
+	DryRun       bool `help:"Say what would go, and delete nothing."`
+	ClockIsRight bool `help:"Prune although the clock has moved far: it is right."`
+	JSON         bool `help:"Print JSON."`
 }
 
 // plannedPart is what would go of one part, as --json shows it.
@@ -34,7 +35,7 @@ func (c PruneCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error
 		return c.plan(ctx, s, conf.Databases())
 	}
 
-	done, err := conf.Databases().Prune(ctx)
+	done, err := conf.Databases().Prune(ctx, c.ClockIsRight)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (c PruneCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error
 
 // plan prints what would go, and why the rest of what is over stays.
 func (c PruneCmd) plan(ctx context.Context, s *app.Streams, d node.Databases) error {
-	found, err := d.PrunePlan(ctx)
+	found, err := d.PrunePlan(ctx, c.ClockIsRight)
 	if err != nil {
 		return err
 	}

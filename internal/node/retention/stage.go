@@ -40,9 +40,15 @@ type Report struct {
 	Pages int   `json:"pages"` // of the database that were given back
 	// BlobsWait: blobs are marked, and blob servers have them still.
 	BlobsWait bool `json:"blobs_wait"`
+	// Clock: nothing was pruned, because the clock is not to be believed.
+	Clock *pruning.ClockError `json:"clock,omitempty"`
 }
 
-// Run prunes all that may go now: it marks, then deletes, then frees.
+// TrustClock is the operator's word that the clock is right, however far it has moved.
+func (s *Stage) TrustClock(ctx context.Context) error { return s.store.TrustClock(ctx) }
+
+// Run prunes all that may go now: it marks, then deletes, then frees. By a clock that is
+// not to be believed it prunes nothing and returns a *[pruning.ClockError].
 func (s *Stage) Run(ctx context.Context) (done Report, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
@@ -82,6 +88,7 @@ func paced(ctx context.Context, done *Report, step func(context.Context, *Report
 func (s *Stage) mark(ctx context.Context, done *Report) (bool, error) {
 	n, more, err := s.store.Mark(ctx, s.keep)
 	done.Parts += n
+	errors.As(err, &done.Clock)
 	return more, err
 }
 

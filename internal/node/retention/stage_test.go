@@ -60,6 +60,7 @@ func TestBlobsWaitForTheirServer(t *testing.T) {
 		sell(t, k, fmt.Sprint(i), artifactOf(fmt.Sprint(i), 1000))
 	}
 	k.Now = storetest.Start.AddDate(1, 0, 0)
+	storetest.Must(t, k.Pruning().TrustClock(t.Context()))
 
 	removed := map[hashing.Digest]bool{}
 	away := true
@@ -112,6 +113,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		sell(t, k, fmt.Sprint(i), artifactOf(fmt.Sprint(i), 1000))
 	}
 	k.Now = storetest.Start.AddDate(1, 0, 0)
+	storetest.Must(t, k.Pruning().TrustClock(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := stage(k, func(context.Context, hashing.Digest) error {
 		cancel()

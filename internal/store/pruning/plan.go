@@ -16,10 +16,15 @@ type PartPlan struct {
 	Guarded int   // jobs that stay although their promise is over: open, unsettled, owed or disputed
 }
 
-// Plan says what would be pruned now, and changes nothing.
-func (s Store) Plan(ctx context.Context, keep receipts.Retention) (plan []PartPlan, err error) {
+// Plan says what would be pruned now, and changes nothing. It returns a *[ClockError] for
+// a clock that is not to be believed, unless trustClock is the operator's word for it.
+func (s Store) Plan(ctx context.Context, keep receipts.Retention, trustClock bool) (plan []PartPlan, err error) {
 	err = s.db.View(ctx, func(tx *row.Tx) error {
 		plan = nil
+		if err := checkClock(tx); err != nil && !trustClock {
+			return err
+		}
+
 		for _, part := range receipts.Parts() {
 			p, err := planOf(tx, part, keep)
 			if err != nil {

@@ -122,6 +122,7 @@ func commits(ctx context.Context, s pruning.Store, keep receipts.Retention, afte
 
 func prune(t testing.TB, k *storetest.DB, keep receipts.Retention) {
 	t.Helper()
+	storetest.Must(t, k.Pruning().TrustClock(t.Context()))
 	storetest.Must(t, commits(t.Context(), k.Pruning(), keep, func() {}))
 }
 
@@ -302,7 +303,7 @@ func TestWhoIsGuarded(t *testing.T) {
 
 	k.Now = storetest.Start.AddDate(1, 0, 0)
 	k.Reopen(t)
-	plan, err := k.Pruning().Plan(t.Context(), promised())
+	plan, err := k.Pruning().Plan(t.Context(), promised(), true)
 	storetest.Must(t, err)
 	for _, p := range plan {
 		if p.Jobs != 1 || p.Guarded != 4 {
@@ -366,6 +367,7 @@ func TestSharedContent(t *testing.T) {
 	}{{7 * day, 1, first}, {10 * day, 0, second}} {
 		k.Now = storetest.Start.Add(c.at)
 		k.Reopen(t)
+		storetest.Must(t, k.Pruning().TrustClock(t.Context()))
 		storetest.Must(t, func() error { _, _, err := k.Pruning().Mark(t.Context(), promised()); return err }())
 		b, err := k.Pruning().NextBlobs(t.Context(), 0)
 		storetest.Must(t, err)
@@ -390,6 +392,8 @@ func TestPruneInterruptedAtEveryCommit(t *testing.T) {
 	}
 	k.Now = storetest.Start.AddDate(1, 0, 0)
 	k.Reopen(t)
+
+	storetest.Must(t, k.Pruning().TrustClock(t.Context()))
 
 	images := []string{image(t, k.Dir)}
 	storetest.Must(t, commits(t.Context(), k.Pruning(), promised(), func() { images = append(images, image(t, k.Dir)) }))

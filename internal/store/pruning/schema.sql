@@ -37,14 +37,16 @@ CREATE TRIGGER job_keeps_keep BEFORE DELETE ON job_keeps
 WHEN NOT EXISTS (SELECT 1 FROM job_pruned WHERE job = OLD.job AND part = OLD.part)
 BEGIN SELECT RAISE(ABORT, 'what is promised is kept'); END;
 
--- The promises of the quote count from the job's end. Members of a later version, and
--- what is no time, promise nothing that this program could prune.
+-- The promises of the quote count from the job's end, and from the last pruning if the
+-- clock of the end is behind that. Members of a later version, and what is no time,
+-- promise nothing that this program could prune.
 CREATE TRIGGER job_history_keeps AFTER INSERT ON job_history
 WHEN NEW.state IN ('succeeded', 'failed', 'canceled', 'expired')
 BEGIN
     INSERT INTO job_keeps(part, until_ms, job, ended_ms)
-    SELECT substr(e.key, 1, length(e.key) - 3), iif(e.type = 'integer', NEW.at_ms + e.value, 9007199254740991), NEW.job, NEW.at_ms
-    FROM requests r JOIN charges c ON c.request_id = r.request_id AND c.purpose = 'result'
+    SELECT substr(e.key, 1, length(e.key) - 3), iif(e.type = 'integer', t.ended_ms + e.value, 9007199254740991), NEW.job, t.ended_ms
+    FROM (SELECT max(NEW.at_ms, coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'prune_clock_ms'), 0)) AS ended_ms) t,
+        requests r JOIN charges c ON c.request_id = r.request_id AND c.purpose = 'result'
         JOIN json_each(iif(json_valid(CAST(c.quote AS TEXT)), CAST(c.quote AS TEXT), '{}'), '$.retention') e
     WHERE r.seq = NEW.job AND e.type IN ('integer', 'null')
         AND e.key IN ('results_ms', 'artifacts_ms', 'trajectories_ms', 'journals_ms', 'blobs_ms', 'events_ms');

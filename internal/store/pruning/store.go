@@ -68,10 +68,18 @@ func (d due) later(now time.Time, window, keep receipts.Keep) int64 {
 }
 
 // Mark notes of some parts that they are pruned, before any of their contents goes. It
-// returns how many, and whether there may be more.
+// returns how many, and whether there may be more. It returns a *[ClockError] for a clock
+// that is not to be believed.
 func (s Store) Mark(ctx context.Context, keep receipts.Retention) (marked int, more bool, err error) {
 	err = s.db.Update(ctx, func(tx *row.Tx) error {
 		marked, more = 0, false
+		if err := checkClock(tx); err != nil {
+			return err
+		}
+		if err := setClock(tx); err != nil {
+			return err
+		}
+
 		for _, part := range receipts.Parts() {
 			of := keep.Of(part)
 			if of == 0 {
@@ -95,6 +103,9 @@ func (s Store) Mark(ctx context.Context, keep receipts.Retention) (marked int, m
 	})
 	return marked, more, err
 }
+
+// TrustClock is the operator's word that the clock is right, however far it has moved.
+func (s Store) TrustClock(ctx context.Context) error { return s.db.Update(ctx, setClock) }
 
 // settle marks one part as pruned, or puts it off.
 func settle(tx *row.Tx, part string, d due, window, keep receipts.Keep) (int, error) {
