@@ -392,15 +392,19 @@ func TestPruneInterruptedAtEveryCommit(t *testing.T) {
 	}
 	k.Now = storetest.Start.AddDate(1, 0, 0)
 	k.Reopen(t)
+	later := sell(t, k, "later", promised(), make([]byte, 600<<10), []byte("shared"))
 
 	storetest.Must(t, k.Pruning().TrustClock(t.Context()))
 
 	images := []string{image(t, k.Dir)}
 	storetest.Must(t, commits(t.Context(), k.Pruning(), promised(), func() { images = append(images, image(t, k.Dir)) }))
 	want := k.Dump(t)
-	if n := len(want["job_pruned"]); n != parts || len(want["pruned_open"]) > 0 || len(want["job_keeps"]) > 0 || len(want["job_contents"]) > 0 ||
-		len(want["content_pieces"])+len(want["content_rests"]) > 0 {
+	if n := len(want["job_pruned"]); n != parts || len(want["pruned_open"])+len(want["content_rests"]) > 0 ||
+		len(want["job_keeps"]) != len(receipts.Parts()) || len(want["content_pieces"]) != 2 { // those of the job that is promised
 		t.Fatalf("%d parts pruned of %d; left: %v %v", n, parts, want["pruned_open"], want["job_keeps"])
+	}
+	if got := left(t, k, later); !slices.Equal(got, receipts.Parts()) {
+		t.Fatalf("of a job that is promised %v is left", got)
 	}
 	if len(images) < 20 {
 		t.Fatalf("only %d transactions", len(images))
