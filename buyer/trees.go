@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/nbd-wtf/go-nostr"
 
 	"github.com/lightwork-market/lightwork/buyer/internal/trees"
+	"github.com/lightwork-market/lightwork/buyer/purchase"
 	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/receipts"
 )
@@ -72,6 +74,34 @@ func sealTree(ctx context.Context, cfg *Config, provider string, t tree.Summary,
 		return nil, nil, fmt.Errorf("encrypt the key of the files: %w", err)
 	}
 	return sealed, nostr.Tag{tree.GrantTag, hidden}, nil
+}
+
+// TreeOf is the packed tree that a purchase sent, for another order of the same job: nil if
+// its files were in the request, ErrTreeGone if the tree is not packed here any more.
+func TreeOf(ctx context.Context, c *Client, p Purchase) (*tree.Summary, error) {
+	terms := purchase.TermsOf(p)
+	m := terms.Tree()
+	if m == nil {
+		return nil, nil
+	}
+	if c.cfg.Trees == nil {
+		return nil, errTreeKey
+	}
+	g, err := c.flow.Grant(ctx, purchase.View{Purchase: p, Terms: terms})
+	if err != nil {
+		return nil, err
+	}
+
+	s, err := c.cfg.Trees.Parts.Summary(g.Digest)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrTreeGone
+	case err != nil:
+		return nil, err
+	case s.Size != m.Size || s.Entries != m.Entries:
+		return nil, fmt.Errorf("%w: what is packed has %d files and folders, %d bytes", ErrTreeGone, s.Entries, s.Size)
+	}
+	return &s, nil
 }
 
 func namesTree(document []byte) bool {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lightwork-market/lightwork/buyer"
 	"github.com/lightwork-market/lightwork/buyer/adjudicate"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
@@ -30,6 +31,8 @@ const commitMargin = 2 * time.Minute
 type Order struct {
 	SchemaID string
 	Input    []byte // the request document
+	// Tree is that of buyer.Order: each provider gets the files under a key of its own.
+	Tree *tree.Summary
 	// Members are the providers, each once. A listing that announces no price, or
 	// only a key, is bid an equal part of MaxMsats.
 	Members  []buyer.Listing
@@ -99,7 +102,7 @@ func (c *Client) Place(ctx context.Context, o Order) (Panel, error) {
 	var members []buyer.Purchase
 	for i, l := range o.Members {
 		member, err := c.buyer.Draft(ctx, buyer.Order{
-			Provider: l.Provider, SchemaID: o.SchemaID, Input: req.Canonical, MaxMsats: parts[i],
+			Provider: l.Provider, SchemaID: o.SchemaID, Input: req.Canonical, Tree: o.Tree, MaxMsats: parts[i],
 			Announced: &l, Mode: o.Mode, Delivery: o.Delivery, PayeeNode: l.PayeeNode, TTL: o.TTL, Encrypt: o.Encrypt, Judged: o.Rule.subjective(),
 		}, more...)
 		if err != nil {

@@ -142,7 +142,7 @@ var rooms = map[string][]string{
 	"buyer/internal/text":     {},
 	"buyer/internal/trees":    {"hashing", "market/tree"},
 	// Several providers for one job: on the buyer's public API.
-	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "hashing", "payments", "receipts", "schemas"},
+	"buyer/panel": {"buyer", "buyer/adjudicate", "buyer/internal/text", "domain", "market/kinds", "market/tree", "hashing", "payments", "receipts", "schemas"},
 
 	"internal/backoff":   {},
 	"internal/clip":      {},

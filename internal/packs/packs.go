@@ -97,6 +97,15 @@ func writeFile(name string, doc []byte) error {
 
 func (s *Store) name(digest hashing.Digest) string { return filepath.Join(s.dir, digest.Hex()) }
 
+// Summary is what is known of a tree. The error is fs.ErrNotExist if it is not here.
+func (s *Store) Summary(digest hashing.Digest) (tree.Summary, error) {
+	in, err := readIndex(s.name(digest) + ".json")
+	if err == nil {
+		_, err = os.Stat(s.name(digest))
+	}
+	return in.Tree, err
+}
+
 // Part reads a part of a tree. The error is fs.ErrNotExist if the tree is not here.
 func (s *Store) Part(digest hashing.Digest, i int) ([]byte, error) {
 	name := s.name(digest)

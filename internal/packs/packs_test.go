@@ -34,6 +34,9 @@ func TestPartsAreHereAfterARestart(t *testing.T) {
 			t.Errorf("part %d is %q: %v", i, part, err)
 		}
 	}
+	if again, err := New(dir).Summary(s.Digest); err != nil || again != s {
+		t.Errorf("the summary is %+v: %v", again, err)
+	}
 	for _, i := range []int{-1, 2} {
 		if _, err := New(dir).Part(s.Digest, i); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("part %d: %v", i, err)
@@ -47,6 +50,9 @@ func TestPartsAreHereAfterARestart(t *testing.T) {
 	other := add("b")
 	if _, err := New(dir).Part(s.Digest, 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a pack that nobody reads: %v", err)
+	}
+	if _, err := New(dir).Summary(s.Digest); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the summary of a pack that nobody reads: %v", err)
 	}
 	add("c") // removes the index that was left
 	if left, _ := os.ReadDir(dir); len(left) != 4 {

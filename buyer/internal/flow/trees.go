@@ -36,7 +36,7 @@ func (f *Follower) send(ctx context.Context, p purchase.View, room nostr.Tag) er
 		}
 	}
 
-	g, err := f.grant(ctx, p)
+	g, err := f.Grant(ctx, p)
 	if err != nil {
 		f.say("buyer", "upload_failed", 0, "", text.Clean(err.Error()))
 		return nil
@@ -62,8 +62,8 @@ func (f *Follower) send(ctx context.Context, p purchase.View, room nostr.Tag) er
 	return nil
 }
 
-// grant reads back what the request tells the provider alone: both can read it.
-func (f *Flow) grant(ctx context.Context, p purchase.View) (tree.Grant, error) {
+// Grant reads back what the request tells the provider alone: both can read it.
+func (f *Flow) Grant(ctx context.Context, p purchase.View) (tree.Grant, error) {
 	if f.Author.Cipher == nil || p.Terms.TreeKey == "" {
 		return tree.Grant{}, fmt.Errorf("the key of the files cannot be read with this key")
 	}

@@ -20,6 +20,8 @@ var ErrGone = errors.New("its files are not packed here any more; order it again
 // Parts has the parts of packed trees, by their digest.
 type Parts interface {
 	Part(digest hashing.Digest, i int) ([]byte, error)
+	// Summary is of a tree that is packed here; fs.ErrNotExist if it is not.
+	Summary(digest hashing.Digest) (tree.Summary, error)
 }
 
 // Trees sends trees. It is safe for concurrent use.

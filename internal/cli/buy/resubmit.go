@@ -63,6 +63,9 @@ func (b buyerResubmitCmd) Run(ctx context.Context, s *app.Streams, g *app.Global
 		if err != nil {
 			return err
 		}
+		if o.Tree, err = buyer.TreeOf(ctx, n.Client, old); err != nil {
+			return notPlaced(err)
+		}
 		if limit, given, _ := b.limit(); given {
 			o.MaxMsats = limit
 		}
@@ -128,6 +131,13 @@ func (b buyerResubmitCmd) panel(ctx context.Context, s *app.Streams, n *node.Buy
 	o, err := panel.OrderOf(ctx, n.Purchases, old)
 	if err != nil {
 		return err
+	}
+	seat, err := n.Purchases.Purchase(ctx, old.Members[0].RequestID)
+	if err != nil {
+		return err
+	}
+	if o.Tree, err = buyer.TreeOf(ctx, n.Client, seat); err != nil { // the same files for all
+		return notPlaced(err)
 	}
 	if limit, given, _ := b.limit(); given {
 		o.MaxMsats = limit

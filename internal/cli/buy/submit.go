@@ -171,6 +171,8 @@ func (b buyerSubmitCmd) goOn(ctx context.Context, s *app.Streams, g *app.Globals
 func notPlaced(err error) error {
 	hint := ""
 	switch {
+	case errors.Is(err, buyer.ErrTreeGone):
+		hint = "lightwork buyer submit --repo DIR packs them again; nothing was sent"
 	case errors.Is(err, panel.ErrAboveMaximum):
 		hint = "raise --max-sats, which is for all of them together; nothing was sent"
 	case errors.Is(err, buyer.ErrEngagement):

@@ -23,12 +23,12 @@ type sent struct {
 	tree    *tree.Summary // of a large one, once it is packed
 }
 
-// takesTree refuses a folder that is too large for a request where each request is for
-// several providers, or for all: a tree is encrypted for one.
+// takesTree refuses a folder that is too large for a request where the request is for
+// everybody: a tree is encrypted for providers that are known.
 func (b buyerSubmitCmd) takesTree() error {
-	if b.Open || b.panel() {
-		return advice.Usage("name one provider, or leave it to the command; or send less",
-			"--repo: the folder is too large for a request, and larger ones are encrypted for one provider")
+	if b.Open {
+		return advice.Usage("leave --open out, name several with --to, or send less",
+			"--repo: the folder is too large for a request, and larger ones are encrypted for each provider that gets them")
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/cli/purchase"
 	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
@@ -114,6 +115,8 @@ func (b buyerSubmitCmd) agrees() bool {
 func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, g *app.Globals, n *node.Buyer, order buyer.Order) error {
 	if b.Redundancy != 0 {
 		order.Mode, order.Shared = receipts.ModePostpay, true
+	} else if t := order.Tree; t != nil && t.Stored > tree.UnpaidBytes && order.Mode == "" {
+		order.Mode = receipts.ModeHold // sent to the one that is paid, and to no other
 	}
 	if b.Adjudicate != panel.RuleMajority { // results are read before one is paid for
 		order.Delivery, order.Encrypt, order.Judged = receipts.DeliveryPlain, true, true
@@ -154,7 +157,7 @@ func (b buyerSubmitCmd) submitPanel(ctx context.Context, s *app.Streams, g *app.
 		listings[i] = x.Listing
 	}
 	p, err := n.Panels.Place(ctx, panel.Order{
-		SchemaID: b.Schema, Input: seats[0].Order.Input, Members: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
+		SchemaID: b.Schema, Input: seats[0].Order.Input, Tree: order.Tree, Members: listings, Rule: b.adjudication(), MaxMsats: b.MaxMsats, Mode: b.Mode, Delivery: b.Delivery,
 		Encrypt: b.Encrypt,
 	})
 
