@@ -100,6 +100,7 @@ func (w *cashuWorld) startSharedRelay(t *testing.T) *link {
 	t.Helper()
 	const name = "relay"
 	check(t, w.lightwork("init", "--dir", filepath.Join(w.dir, name)).Run())
+	w.openBlobs(t, name)
 	l := listen(t)
 	w.relays[0] = l.address()
 	l.Close() // to be the relay's

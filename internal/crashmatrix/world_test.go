@@ -111,11 +111,18 @@ func (w *world) startRelay(t *testing.T, name string) string {
 	t.Helper()
 	dir := filepath.Join(w.dir, name)
 	check(t, w.lightwork("init", "--dir", dir).Run())
+	w.openBlobs(t, name)
 	l := listen(t)
 	address := l.address()
 	l.Close() // to be the relay's
 	w.begin(t, w.lightwork("-c", filepath.Join(dir, "lightwork.yaml"), "relay", "--listen", address), name)
 	return address
+}
+
+// openBlobs has a relay take the blobs of the provider, which is another node's.
+func (w *world) openBlobs(t *testing.T, name string) {
+	t.Helper()
+	w.edit(t, name, "\nrelay:\n", "\nrelay:\n  uploaders: [\"*\"]\n")
 }
 
 // setUp makes a side's node as an operator would: init, a macaroon of its role

@@ -111,7 +111,7 @@ func (r *providerRole) openWallet(ctx context.Context, c *Node) (wallets.Wallet,
 // look finds out which offers can be done and be paid for; it returns them as they are
 // to be sold.
 func (r *providerRole) look(ctx context.Context, c *Node, routes map[string]route, w wallets.Wallet) (offers []provider.Offer, err error) {
-	if r.goods, err = newStock(c, r.agents, r.sup, routes, r.tell); err != nil {
+	if r.goods, err = newStock(c, r.agents, r.sup, routes, r.market.TakesResults, r.tell); err != nil {
 		return nil, err
 	}
 	offers, unpaid, less, err := wallets.Payable(ctx, w, c.Offers())

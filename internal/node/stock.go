@@ -32,6 +32,8 @@ const (
 	stockLook = time.Second
 	// modelLook is how often the model's endpoint is asked whether it is there.
 	modelLook = 15 * time.Second
+	// blobsLook is how often blob servers that refuse results are asked again.
+	blobsLook = 30 * time.Second
 	// modelAgain is how soon an endpoint that failed is asked once more before it
 	// is believed.
 	modelAgain = 2 * time.Second
@@ -53,18 +55,21 @@ type stock struct {
 	toolchain func() (bool, error)
 	// loose: jobs cannot be confined here, so the sandbox's agent was left out.
 	loose bool
+	// takesResults is an error if no blob server does.
+	takesResults func(context.Context) error
 	// drained reports a job type whose operator takes no new jobs; nil: none is.
 	drained func(schemaID string) bool
 
 	mu    sync.Mutex
 	other bool              // toolchain said so
 	down  string            // why the model's endpoint cannot be used, "" while it can
+	shut  string            // why no blob server takes results, "" if one may
 	fits  map[string]string // why a tool does not fit, by job type and schemas
 	found map[string]string // what serve has told of, by schema id
 }
 
-func newStock(c *Node, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, tell *SaleLog) (*stock, error) {
-	s := &stock{agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, loose: c.Level == "", fits: map[string]string{}, found: map[string]string{}, drained: c.Admission().IsDrained}
+func newStock(c *Node, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, takesResults func(context.Context) error, tell *SaleLog) (*stock, error) {
+	s := &stock{takesResults: takesResults, agents: agents, sup: sup, routes: routes, models: map[string]bool{}, tell: tell, loose: c.Level == "", fits: map[string]string{}, found: map[string]string{}, drained: c.Admission().IsDrained}
 	for id, to := range routes {
 		if needsModel(c.Config, to) {
 			s.models[id] = true
@@ -111,6 +116,9 @@ func (s *stock) why(schemaID string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	if s.shut != "" {
+		return s.shut
+	}
 	if s.models[schemaID] && s.down != "" {
 		return "the model's endpoint: " + s.down
 	}
@@ -245,6 +253,7 @@ func (s *stock) offers() []observe.Offer {
 // go on, and what cannot be done is withdrawn.
 func (s *stock) check(ctx context.Context, open int) error {
 	s.askModel(ctx)
+	s.askBlobs(ctx)
 
 	var bad error
 	withdrawn := 0
@@ -264,6 +273,8 @@ func (s *stock) check(ctx context.Context, open int) error {
 		bad = advice.Usage(s.hint(id), "%s is on offer, and %s cannot be called: %s", id, s.routes[id].agent+"/"+s.routes[id].tool, s.why(id))
 		if why := s.unpaid[id]; why != "" {
 			bad = advice.Usage(wallets.UnpaidHint, "%s is on offer, and cannot be sold: %s", id, why)
+		} else if s.shut != "" {
+			bad = advice.Usage(advice.Check+" says whom the server's operator has to name; or name another server under blobs", "nothing can be delivered: %s", s.shut)
 		}
 	}
 
@@ -298,6 +309,12 @@ func (s *stock) look() {
 	}
 }
 
+func (s *stock) isShut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut != ""
+}
+
 // askModel asks the endpoint whether it is there, twice before it is believed gone.
 func (s *stock) askModel(ctx context.Context) {
 	if s.ping == nil {
@@ -324,6 +341,22 @@ func (s *stock) askModel(ctx context.Context) {
 	}
 }
 
+// askBlobs asks the blob servers whether one takes results: what cannot be delivered is not
+// to be sold.
+func (s *stock) askBlobs(ctx context.Context) {
+	err := s.takesResults(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.shut = ""
+	if err != nil {
+		s.shut = "no blob server takes our results: " + strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+}
+
 // serve looks again and again until ctx ends.
 func (s *stock) serve(ctx context.Context) error {
 	tick := time.NewTicker(stockLook)
@@ -333,17 +366,22 @@ func (s *stock) serve(ctx context.Context) error {
 	defer wg.Wait()
 
 	wg.Go(func() {
-		slow := time.NewTicker(modelLook)
+		slow, blobs := time.NewTicker(modelLook), time.NewTicker(blobsLook)
 		defer slow.Stop()
+		defer blobs.Stop()
 
 		for {
 			select {
 			case <-slow.C:
+				s.askModel(ctx)
+				s.lookAtTools()
+			case <-blobs.C:
+				if s.isShut() { // one that takes results once is asked by each of them
+					s.askBlobs(ctx)
+				}
 			case <-ctx.Done():
 				return
 			}
-			s.askModel(ctx)
-			s.lookAtTools()
 		}
 	})
 

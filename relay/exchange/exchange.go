@@ -197,6 +197,18 @@ func (m *Market) BlobURLs(digestHex string) []string {
 	return urls
 }
 
+// TakesResults asks the blob servers whether they take our uploads. It is an error if each
+// of them refuses; one that cannot be asked may take them.
+func (m *Market) TakesResults(ctx context.Context) error {
+	errs := m.atServers(func(server string) error { return m.blobs.MayUpload(ctx, server, m.cfg.Signer) })
+	for _, err := range errs {
+		if refusal := (*relay.BlobError)(nil); !errors.As(err, &refusal) || refusal.Status != http.StatusForbidden {
+			return nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // OpenRoom opens a room for the buyer of a request on the servers, or prolongs its life,
 // and returns those that did.
 func (m *Market) OpenRoom(ctx context.Context, requestID, buyer string, bytes int64, blobs int) (servers []string, err error) {
