@@ -126,3 +126,56 @@ func TestEverybody(t *testing.T) {
 		}
 	})
 }
+
+// TestAckForAccept: in the minimal profile an acknowledgement that says an eta stands for
+// task_accept, and one that says none for the delivery alone.
+func TestAckForAccept(t *testing.T) {
+	requirements.Covers(t, "AN-4.6")
+	inWorld(t, []string{"a", "b"}, func(w *world) {
+		id := w.task("a", "b")
+		w.settle()
+		w.same(w.part("a", store.Requester, id).State, store.Created, "after the delivery")
+		eta := event.At(time.Now().Add(time.Hour))
+		w.forge("b", func(e *event.Envelope) { e.Kind, e.ToAgentID = event.KindAck, "writer-a" }, event.Ack{
+			RefEventID: w.part("a", store.Requester, id).EventID, RefKind: event.KindTaskCreate, AckType: event.Accepted,
+			AckedByNodeID: "b", AckedByAgentID: "writer-b", AckedAt: event.At(time.Now()), EtaAt: eta,
+		})
+		w.settle()
+		k := w.part("a", store.Requester, id)
+		w.same(k.State+" "+event.At(k.EtaAt).String(), store.Taken+" "+eta.String(), "after the acknowledgement with an eta")
+	})
+}
+
+// TestFullQueue: an agent that takes nothing holds the cursor of who sends to it, and
+// loses nothing; others are not held by it for ever.
+func TestFullQueue(t *testing.T) {
+	inWorld(t, []string{"a", "b"}, func(w *world) {
+		w.ok(w.gates["b"].books.db.Update(w.ctx(), func(tx *store.Tx) error {
+			for i := range uint64(10_000) {
+				now := event.At(tx.Now)
+				e, err := event.New(event.Envelope{
+					EventID: event.NewID("evt_", tx.Now), Kind: event.KindMessage, SourceNodeID: "x", SourceAgentID: "y",
+					CreatedAt: now, ExpiresAt: event.At(tx.Now.Add(time.Hour)),
+				}, event.Message{ToAgents: []string{"writer-b"}, Priority: event.Normal})
+				if err != nil {
+					return err
+				}
+				e.Seq = i + 1
+				if _, _, err := (store.Inbox{Tx: tx}).Inject(e, "writer-b"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		e := w.send("a", "writer-b")
+		w.settle()
+		w.same(w.cursor("b", "a").LastSeq, 0, "cursor while the queue is full")
+		w.same(w.sent("a", e.EventID), "open", "delivery while the queue is full")
+		w.ok(w.agent("b").Dismiss(w.ctx(), w.inbox("b")[0].EventID))
+		w.after(heartbeat)
+		w.same(w.sent("a", e.EventID), "accepted", "delivery after the agent took one")
+
+		_, err := w.gates["b"].Send(w.ctx(), "writer-b", event.Message{ToAgents: []string{"writer-b"}})
+		w.refusal(err, event.Overloaded)
+	})
+}

@@ -29,6 +29,8 @@ type gate struct {
 	cfg  Config
 	wire *memwire.Wire
 	stop func()
+
+	through func(wire.Wire) wire.Wire // what stands between it and the wire; may be nil
 }
 
 // inWorld runs a test in a bubble with gateways that read each other. Each has the agent
@@ -87,6 +89,9 @@ func (w *world) start(node string) {
 	g := w.gates[node]
 	g.wire = w.net.Join(node)
 	g.cfg.Wire = g.wire
+	if g.through != nil {
+		g.cfg.Wire = g.through(g.wire)
+	}
 	opened, err := Open(w.ctx(), g.cfg)
 	w.ok(err)
 	g.Gateway = opened
@@ -261,3 +266,17 @@ func (w *world) forge(node string, change func(e *event.Envelope), body any) {
 
 // ctx is the context of the test in the bubble.
 func (w *world) ctx() context.Context { return w.t.Context() }
+
+// putCursor writes a cursor at gateway a as another one would.
+func putCursor(w *world, node string, c event.Cursor) error {
+	remote, err := w.net.Join(node).Dial(w.ctx(), "a")
+	if err != nil {
+		return err
+	}
+	defer remote.Close()
+	doc, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return remote.PutCursor(w.ctx(), doc)
+}

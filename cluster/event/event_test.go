@@ -101,7 +101,7 @@ func TestExamplesOfTheSpecification(t *testing.T) {
 
 // TestPayloadsThatAreRefused: each line of payloads names the field that is wrong.
 func TestPayloadsThatAreRefused(t *testing.T) {
-	requirements.Covers(t, "AN-3.2", "AN-4.3", "AN-4.8", "AN-5.2", "AN-9.L1.1")
+	requirements.Covers(t, "AN-3.2", "AN-4.3", "AN-4.8", "AN-5.2", "AN-9.L1.1", "ANX-4")
 	long := strings.Repeat("x", 10_001)
 	for _, c := range []struct {
 		kind        Kind
