@@ -329,7 +329,8 @@ func TestAYearOnASmallDisk(t *testing.T) {
 	if disk := int64(daily)*40_000_000 + logs; days >= 365 && size >= 2_000_000 && most > disk {
 		t.Errorf("the store has %d bytes, more than %d: the part of %d jobs a day in 40 GB for 1,000", most, disk, daily)
 	}
-	if with.middle > 5*without.middle || with.longest > max(time.Second, 5*without.longest) { // wide: machines are busy
-		t.Errorf("a writer waits %s beside a prune, and %s without", with, without)
+	// The longest is the machine's as often as the prune's.
+	if with.middle > 5*without.middle || with.p99 > 100*time.Millisecond+10*without.p99 {
+		t.Errorf("a writer beside a prune %s; alone %s", with, without)
 	}
 }
