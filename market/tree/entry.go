@@ -42,7 +42,7 @@ func newListing() *listing {
 
 // enter checks the name and the place of the next entry.
 func (l *listing) enter(name string, folder bool) error {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return err
 	}
 	if l.n++; l.n > MaxEntries {
@@ -94,9 +94,9 @@ func comesBefore(a, b string) bool {
 	}
 }
 
-// checkName wants a clean relative path. fs.ValidPath allows no "..", no empty element,
-// and UTF-8 only.
-func checkName(name string) error {
+// CheckName wants a clean relative path. fs.ValidPath allows no "..", no empty element,
+// and UTF-8 only. The error is an *[EntryError].
+func CheckName(name string) error {
 	switch {
 	case len(name) > MaxNameBytes:
 		return &EntryError{name, fmt.Sprintf("its path has %d bytes, at most %d travel", len(name), MaxNameBytes)}

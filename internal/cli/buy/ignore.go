@@ -12,6 +12,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/lightwork-market/lightwork/market/tree"
 )
 
 // errNoGit: without git nobody reads .gitignore as its author meant it.
@@ -85,6 +87,8 @@ func addNotIgnored(ctx context.Context, keep map[string]bool, own, folder, top, 
 			if err := addNotIgnored(ctx, keep, own, below, top, repository, path.Join(at, name)); err != nil {
 				return err
 			}
+		case len(keep) == tree.MaxEntries:
+			return &tree.LimitError{What: "files, folders and links", Most: tree.MaxEntries}
 		default:
 			keep[path.Join(at, name)] = true
 		}

@@ -144,6 +144,9 @@ func PackFS(fsys fs.FS, keep map[string]bool) (*packed, error) {
 // packEntry returns how many bytes the file has.
 func packEntry(tw *tar.Writer, fsys fs.FS, name string, d fs.DirEntry) (int64, error) {
 	info, err := d.Info()
+	if err == nil {
+		err = tree.CheckName(name)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -170,7 +173,7 @@ func packEntry(tw *tar.Writer, fsys fs.FS, name string, d fs.DirEntry) (int64, e
 			return 0, err
 		}
 		if path.IsAbs(h.Linkname) || !fs.ValidPath(path.Join(path.Dir(name), h.Linkname)) {
-			return 0, fmt.Errorf("the link %s leads out of the folder, to %s", name, h.Linkname)
+			return 0, &tree.EntryError{Name: name, Reason: fmt.Sprintf("the link leads out of the folder, to %.200q", h.Linkname)}
 		}
 	default:
 		return 0, &tree.EntryError{Name: name, Reason: "is a device, a socket or a pipe; only files, folders and links travel"}

@@ -2,9 +2,13 @@ package buy
 
 import (
 	"bytes"
+	"errors"
 	"os"
+	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/lightwork-market/lightwork/market/tree"
 )
 
 func TestPackRefusesLinksThatLeadOut(t *testing.T) {
@@ -17,6 +21,25 @@ func TestPackRefusesLinksThatLeadOut(t *testing.T) {
 	} {
 		if _, err := PackFS(link(to), nil); (err == nil) != ok {
 			t.Errorf("link to %s: %v", to, err)
+		}
+	}
+}
+
+// TestPackRefusesNames: what a tree refuses of names a small folder refuses too.
+func TestPackRefusesNames(t *testing.T) {
+	for name, says := range map[string]string{
+		strings.Repeat("d/", 600) + "f": "has 1025 bytes",
+		strings.Repeat("n", 256):        "has 256 bytes",
+		"pipe":                          "a pipe",
+	} {
+		files := fstest.MapFS{name: {}}
+		if name == "pipe" {
+			files[name].Mode = os.ModeNamedPipe
+		}
+		_, err := PackFS(files, nil)
+		var entry *tree.EntryError
+		if !errors.As(err, &entry) || !strings.HasPrefix(name, entry.Name) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%.20q: %v", name, err)
 		}
 	}
 }

@@ -62,12 +62,12 @@ func (b buyerSubmitCmd) pack(ctx context.Context, w io.Writer) (sent, error) {
 	case errors.Is(err, errNoGit):
 		fmt.Fprintln(w, "lightwork: no git here to read .gitignore: all files of", display.Printable(b.Repo), "but .git are taken")
 	case err != nil:
-		return sent{}, advice.Usage("", "--repo: %w", err)
+		return sent{}, notPacked(err)
 	}
 	folder := os.DirFS(b.Repo)
 	secrets, err := findSecrets(folder, keep)
 	if err != nil {
-		return sent{}, advice.Usage("", "--repo: %w", err)
+		return sent{}, notPacked(err)
 	}
 	if len(secrets) > 0 && !b.IncludeSecrets {
 		return sent{}, advice.Usage("strangers read what is sent; name them in .gitignore, move them out of the folder, or send them with --include-secrets",
@@ -79,7 +79,7 @@ func (b buyerSubmitCmd) pack(ctx context.Context, w io.Writer) (sent, error) {
 		return sent{large: true, folder: folder, keep: keep}, b.takesTree()
 	}
 	if err != nil {
-		return sent{}, advice.Usage("", "--repo: %w", err)
+		return sent{}, notPacked(err)
 	}
 	verb := b.sentOrNot()
 	if b.Encrypt {

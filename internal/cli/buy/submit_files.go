@@ -33,6 +33,14 @@ func (b buyerSubmitCmd) takesTree() error {
 	return nil
 }
 
+// notPacked says why a folder cannot be sent.
+func notPacked(err error) error {
+	if errors.As(err, new(*tree.EntryError)) || errors.As(err, new(*tree.LimitError)) {
+		return advice.Usage("name it in .gitignore, or move it out of the folder; nothing was sent", "--repo: %w", err)
+	}
+	return fmt.Errorf("pack --repo: %w", err)
+}
+
 // progressEvery is how often a person is told how far packing is.
 const progressEvery = 500 * time.Millisecond
 
@@ -54,11 +62,8 @@ func (f *sent) pack(s *app.Streams, n *node.Buyer, verb string) error {
 	}
 
 	t, err := n.Packs.Add(func(put func([]byte) error) (tree.Summary, error) { return tree.Pack(f.folder, walk, put, told) })
-	if errors.As(err, new(*tree.EntryError)) || errors.As(err, new(*tree.LimitError)) {
-		return advice.Usage("name it in .gitignore, or move it out of the folder", "--repo: %w", err)
-	}
 	if err != nil {
-		return fmt.Errorf("pack --repo: %w", err)
+		return notPacked(err)
 	}
 	f.tree = &t
 	fmt.Fprintf(s.Err, "lightwork: %d files and folders, %d bytes (%d packed), %s encrypted; the provider alone reads them\n",
