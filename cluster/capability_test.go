@@ -262,6 +262,7 @@ func TestLies(t *testing.T) {
 			w.ok(err)
 			w.net.Forge("b", wire.Message{Seq: info.Last + 1, Data: make([]byte, wire.MaxMessage+1)})
 		}},
+		"a sequence that cannot be": {"stream", func(w *world) { w.net.Forge("b", wire.Message{Seq: 1 << 60, Data: []byte("{}")}) }},
 		"replayed": {"duplicate", func(w *world) {
 			old := w.outbox("b")[0]
 			w.forge("b", func(e *event.Envelope) { e.EventID = old.EventID }, old.Body)
@@ -313,6 +314,9 @@ func TestLies(t *testing.T) {
 				w.after(heartbeat + time.Second)
 				if w.refused("a", "b", c.code) == 0 {
 					t.Fatalf("refusals %+v, want one as %s", w.status("a").Refusals, c.code)
+				}
+				if n := w.refused("a", "b", c.code); n > 10 {
+					t.Fatalf("one lie was refused %d times", n)
 				}
 				w.same(len(w.inbox("a")), 1, "events after the lie")
 

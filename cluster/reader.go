@@ -99,7 +99,7 @@ func (r *reader) round(ctx context.Context, remote wire.Remote) (more bool, paus
 		return false, 0, err
 	}
 	if info.Last > maxSeq || info.First < 1 || info.First > info.Last+1 {
-		return false, 0, r.refuse(ctx, "stream")
+		return false, heartbeat, r.refuse(ctx, "stream")
 	}
 	r.mu.Lock()
 	r.last = info.Last
@@ -133,7 +133,10 @@ func (r *reader) round(ctx context.Context, remote wire.Remote) (more bool, paus
 	if c.GapTo > 0 {
 		pause = min(pause, max(gapTimeout-r.Now().Sub(c.GapSince), time.Millisecond))
 	}
-	moved := c.LastSeq != was.LastSeq || c.Epoch != was.Epoch
+	moved := c.LastSeq != was.LastSeq
+	if c.Epoch != was.Epoch {
+		pause, moved = time.Second, was.Epoch == "" // a peer that changes it again and again is not followed at once
+	}
 	return moved && c.LastSeq < info.Last, pause, r.tellCursor(ctx, remote, c)
 }
 
