@@ -40,6 +40,7 @@ type shop struct {
 	t     *testing.T
 	key   *relay.Key
 	store *storesales.Store
+	sells *provider.Provider
 	in    chan nostr.Event
 	out   chan nostr.Event // feedback and results, as published
 
@@ -72,6 +73,7 @@ func openShop(t *testing.T, change func(*provider.Config)) *shop {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.sells = p
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Serve(ctx) }()

@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 
+	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/lifecycle"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/market/kinds"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
@@ -195,13 +198,25 @@ func (c *Config) validate() error {
 		return errors.New("provider: refunds need a wallet and a fee limit")
 	}
 
+	return c.checkOffers()
+}
+
+func (c *Config) checkOffers() error {
 	for _, o := range c.Offers {
 		if err := c.checkOffer(o); err != nil {
 			return fmt.Errorf("offer %s: %w", o.SchemaID, err)
 		}
 	}
-
 	return nil
+}
+
+// priceList is what is sold at first.
+func (c *Config) priceList() (*job.PriceList, error) {
+	manifest, err := c.Policy.Canonical()
+	if err != nil {
+		return nil, fmt.Errorf("provider: %w", err)
+	}
+	return &job.PriceList{Offers: slices.Clone(c.Offers), Policy: manifest, PolicyID: hashing.Bytes(manifest)}, nil
 }
 
 func (c *Config) checkOffer(o Offer) error {

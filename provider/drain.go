@@ -30,7 +30,7 @@ const admissionLook = time.Second
 // withdrawn are the offers whose jobs cannot be done now, by job type.
 func (p *Provider) withdrawn() []string {
 	var ids []string
-	for _, o := range p.cfg.Offers {
+	for _, o := range p.prices.Load().Offers {
 		if p.cfg.Withdrawn != nil && p.cfg.Withdrawn(o.SchemaID) != "" {
 			ids = append(ids, o.SchemaID)
 		}

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nbd-wtf/go-nostr"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/recent"
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/admission"
 	"github.com/lightwork-market/lightwork/provider/internal/announce"
@@ -21,6 +22,7 @@ import (
 	"github.com/lightwork-market/lightwork/provider/internal/publish"
 	"github.com/lightwork-market/lightwork/provider/internal/refund"
 	"github.com/lightwork-market/lightwork/provider/internal/restore"
+	"github.com/lightwork-market/lightwork/receipts"
 )
 
 // handlers bounds how many events are read at the same time; they share the store's
@@ -29,13 +31,13 @@ const handlers = 64
 
 // Provider is a running seller. Make it with New, run it with Serve.
 type Provider struct {
-	cfg      Config
-	limits   Limits
-	kinds    Kinds
-	log      *slog.Logger
-	key      string
-	policy   []byte // the manifest, which policyID is the hash of
-	policyID hashing.Digest
+	cfg       Config
+	limits    Limits
+	kinds     Kinds
+	log       *slog.Logger
+	key       string
+	prices    atomic.Pointer[job.PriceList] // Reprice changes it, New sets it
+	repricing sync.Mutex                    // one change of prices at a time
 
 	node     payments.Node // of the wallet, read at start
 	gate     *admission.Gate
@@ -60,9 +62,9 @@ func New(cfg Config) (*Provider, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	policy, err := cfg.Policy.Canonical()
+	list, err := cfg.priceList()
 	if err != nil {
-		return nil, fmt.Errorf("provider: %w", err)
+		return nil, err
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -70,10 +72,11 @@ func New(cfg Config) (*Provider, error) {
 	def(&cfg.Profile.Producer, "lightwork")
 	p := &Provider{
 		cfg: cfg, limits: cfg.Limits.WithDefaults(), kinds: cfg.Kinds.withDefaults(),
-		log: cfg.Log, key: cfg.Signer.PublicKey(), policy: policy, policyID: hashing.Bytes(policy),
+		log: cfg.Log, key: cfg.Signer.PublicKey(),
 		pings: recent.New(100_000), handling: new(errgroup.Group),
 		halt: make(chan error, 1), listening: make(chan struct{}),
 	}
+	p.prices.Store(list)
 	if len(p.cfg.Access.Of) == 0 {
 		p.cfg.Access.Of = []string{p.key}
 	}
@@ -151,12 +154,52 @@ func (p *Provider) start(ctx context.Context) error {
 		}
 		p.node = node
 	}
-	if err := p.cfg.Store.UsePolicy(ctx, p.policy); err != nil {
+	if err := p.cfg.Store.UsePolicy(ctx, p.prices.Load().Policy); err != nil {
 		return fmt.Errorf("store the policy manifest: %w", err)
 	}
 	oldest, err := p.flow.Resume(ctx)
 	p.oldest = oldest
 	return err
+}
+
+// Reprice sells at other prices from now on, under a policy that says so. Job types
+// and tools stay as they were, as [Config].Offers has them. What was quoted before ends
+// at its own price; relays are told within moments. After an error nothing has changed.
+func (p *Provider) Reprice(ctx context.Context, offers []Offer, policy receipts.Policy) error {
+	cfg := p.cfg
+	cfg.Offers, cfg.Policy = offers, policy
+	if err := cfg.checkOffers(); err != nil {
+		return err
+	}
+	list, err := cfg.priceList()
+	if err != nil {
+		return err
+	}
+
+	p.repricing.Lock()
+	defer p.repricing.Unlock()
+
+	now := p.prices.Load()
+	if list.PolicyID == now.PolicyID {
+		return nil
+	}
+	if len(offers) != len(now.Offers) {
+		return errors.New("provider: other prices are of the same job types")
+	}
+	for _, o := range offers {
+		if _, ok := now.Offer(o.SchemaID); !ok {
+			return fmt.Errorf("offer %s: is not sold by this provider yet", o.SchemaID)
+		}
+	}
+
+	// On disk before anybody is quoted under it.
+	if err := p.cfg.Store.UsePolicy(ctx, list.Policy); err != nil {
+		p.storeTrouble(err)
+		return fmt.Errorf("store the policy manifest: %w", err)
+	}
+	p.prices.Store(list)
+	p.log.Info("prices changed", "policy", list.PolicyID)
+	return nil
 }
 
 // storeTrouble halts the node when the store can no longer commit (P17): a

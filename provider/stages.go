@@ -20,7 +20,7 @@ import (
 func (p *Provider) connect() {
 	cfg := p.cfg
 	p.gate = admission.New(admission.Config{
-		Store: cfg.Store, Limits: p.limits, Access: p.cfg.Access, Offers: cfg.Offers, Log: p.log, Query: cfg.Market.Query,
+		Store: cfg.Store, Limits: p.limits, Access: p.cfg.Access, Prices: p.prices.Load, Log: p.log, Query: cfg.Market.Query,
 		State: cfg.Admission, CannotDeliver: func() bool { return p.pub.CannotUpload() },
 	})
 
@@ -49,7 +49,7 @@ func (p *Provider) newFlow() *flow.Flow {
 		Store: cfg.Store, Wallet: cfg.Wallet, Publisher: p.pub, Log: p.log, MakeInvoice: cfg.MakeInvoice,
 		Tell: p.tell, Leave: p.gate.Leave, Node: func() payments.Node { return p.node },
 		Owe: flow.Owe,
-		Key: p.key, RootSecret: cfg.RootSecret, PolicyID: p.policyID, ReceiptKind: p.kinds.Receipt, Retention: cfg.Retention,
+		Key: p.key, RootSecret: cfg.RootSecret, ReceiptKind: p.kinds.Receipt, Retention: cfg.Retention,
 		Relays: cfg.Market.Relays, LeastMsats: cfg.LeastMsats,
 		Times: charge.Times{
 			Postpay: p.limits.PostpayTTL, LookupEvery: p.limits.LookupEvery, HoldMargin: p.limits.HoldMargin,
@@ -65,7 +65,7 @@ func (p *Provider) newFlow() *flow.Flow {
 
 	deliverer := deliver.New(deliver.Config{
 		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log, Tell: p.tell, Leave: p.gate.Leave, Preimage: collector.Preimage,
-		Key: p.key, RootSecret: cfg.RootSecret, Policy: p.policy, PolicyID: p.policyID, LookupEvery: p.limits.LookupEvery,
+		Key: p.key, RootSecret: cfg.RootSecret, LookupEvery: p.limits.LookupEvery,
 		Lifecycle: cfg.Lifecycle.Kinds, HideSession: cfg.Lifecycle.Encrypt, Encrypts: cfg.Cipher != nil,
 	})
 
@@ -78,7 +78,7 @@ func (p *Provider) newFlow() *flow.Flow {
 
 	p.intake = intake.New(intake.Config{
 		Store: cfg.Store, Gate: p.gate, Collector: collector, Publisher: p.pub, Listen: cfg.Market.Listen, Log: p.log, Tell: p.tell,
-		Key: p.key, RequestKinds: p.requestKinds(), Offers: cfg.Offers, Images: cfg.Images,
+		Key: p.key, RequestKinds: p.requestKinds(), Prices: p.prices.Load, Images: cfg.Images,
 		Limits: intake.Limits{
 			ContextTokens: p.limits.ContextTokens, MemoryMB: p.limits.MemoryMB, CPUs: p.limits.CPUs,
 			ClockWindow: p.limits.ClockWindow, Inputs: p.limits.QuoteTTL, LeastMsats: cfg.LeastMsats,
@@ -113,11 +113,11 @@ func (p *Provider) newAnnouncer() *announce.Announcer {
 	cfg := p.cfg
 	return announce.New(announce.Config{
 		Store: cfg.Store, Market: cfg.Market, Publisher: p.pub, Log: p.log,
-		Key: p.key, Profile: cfg.Profile, Hardware: cfg.Hardware, RequestKinds: p.requestKinds(), Offers: cfg.Offers,
+		Key: p.key, Profile: cfg.Profile, Hardware: cfg.Hardware, RequestKinds: p.requestKinds(), Prices: p.prices.Load,
 		Capacity: announce.Capacity{
 			MaxConcurrentJobs: p.limits.Concurrent, MaxContextTokens: p.limits.ContextTokens, MaxMemoryMB: p.limits.MemoryMB, MaxCPUs: p.limits.CPUs,
 		},
-		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, PolicyID: p.policyID, Retention: cfg.Retention,
+		FreePoW: p.limits.FreePoW, HostImage: cfg.Images.HostDigest, Confinement: cfg.Images.Confinement, Retention: cfg.Retention,
 		Encrypts: cfg.Cipher != nil, Lifecycle: cfg.Lifecycle.Kinds, Tree: p.treeTerms(),
 		Node:   func() payments.Node { return p.node },
 		Paused: func() bool { return p.gate.State() != AdmissionOpen }, Withdrawn: p.withdrawn,

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -165,6 +166,26 @@ func (c *Config) Offers() []provider.Offer {
 		})
 	}
 	return out
+}
+
+// Again reads the file once more.
+func (c *Config) Again() (*Config, error) { return Load(c.file) }
+
+// Differs are the sections in which another configuration says otherwise, but for what is
+// on offer.
+func (c *Config) Differs(other *Config) []string {
+	a, b := *c, *other
+	a.Provider.Offers, b.Provider.Offers = nil, nil
+
+	names := []string{}
+	x, y := reflect.ValueOf(a), reflect.ValueOf(b)
+	for i := range x.NumField() {
+		field := x.Type().Field(i)
+		if field.IsExported() && !reflect.DeepEqual(x.Field(i).Interface(), y.Field(i).Interface()) {
+			names = append(names, field.Tag.Get("yaml"))
+		}
+	}
+	return names
 }
 
 func (c *Config) checkOffer(at string, o Offer) *Problem {

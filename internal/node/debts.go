@@ -66,6 +66,9 @@ const (
 	setDispute  = "dispute"
 )
 
+// errNoSale refuses what a provider alone does.
+var errNoSale = errors.New("this node sells nothing now")
+
 // disputeOrder is the operator's word that a job is disputed, or no longer.
 type disputeOrder struct {
 	RequestID string `json:"request_id"`
@@ -94,9 +97,9 @@ func (o pruneOrder) run(ctx context.Context, stage *retention.Stage) (done reten
 // debtDesk takes the operator's words to the running node: on debts, on disputes, and
 // on what is to be pruned now.
 type debtDesk struct {
-	seller   atomic.Pointer[provider.Provider] // nil while none runs
-	market   atomic.Pointer[exchange.Market]   // likewise
-	prune    *retention.Stage                  // set before the control socket is served, as the next
+	sale     atomic.Pointer[sale]            // nil while none runs
+	market   atomic.Pointer[exchange.Market] // likewise
+	prune    *retention.Stage                // set before the control socket is served, as the next
 	disputes pruning.Store
 }
 
@@ -116,11 +119,11 @@ func (d *debtDesk) calls() nodeCalls {
 			if err := json.Unmarshal(raw, &o); err != nil {
 				return nil, fmt.Errorf("read the order: %w", err)
 			}
-			seller := d.seller.Load()
-			if seller == nil {
-				return nil, errors.New("this node sells nothing now")
+			s := d.sale.Load()
+			if s == nil {
+				return nil, errNoSale
 			}
-			return do(ctx, seller, o)
+			return do(ctx, s.seller, o)
 		}
 	}
 	return nodeCalls{
@@ -138,6 +141,13 @@ func (d *debtDesk) calls() nodeCalls {
 				return nil, fmt.Errorf("read the order: %w", err)
 			}
 			return o.run(ctx, d.prune)
+		},
+		readPrices: func(ctx context.Context, _ json.RawMessage) (any, error) {
+			s := d.sale.Load()
+			if s == nil {
+				return nil, errNoSale
+			}
+			return s.reprice(ctx)
 		},
 		setDispute: func(ctx context.Context, raw json.RawMessage) (any, error) {
 			var o disputeOrder

@@ -13,13 +13,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
+	"github.com/lightwork-market/lightwork/internal/node/wallets"
 	"github.com/lightwork-market/lightwork/internal/store"
 	"github.com/lightwork-market/lightwork/provider"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -210,6 +213,137 @@ func (c *Node) prices(ctx context.Context) (all []receipts.PolicyPrice, err erro
 		return err
 	})
 	return all, err
+}
+
+// sale is what is sold while a provider runs.
+type sale struct {
+	c      *Node          // as its start has it, with the pinned policy if there is one
+	began  *config.Config // as it was read when the node began
+	seller *provider.Provider
+	wallet wallets.Wallet
+	goods  *stock
+	tell   *SaleLog
+	keep   func([]config.Offer) // for a further start of the role
+
+	mu     sync.Mutex
+	policy receipts.Policy // that is sold under now; guarded by mu
+}
+
+// Repriced is what came of reading the prices again.
+type Repriced struct {
+	PolicyID string        `json:"policy_id"`
+	Changes  []PriceChange `json:"changes"`
+	// Later are further parts of the configuration that differ from when the node began:
+	// they count from the next start on.
+	Later []string `json:"later"`
+}
+
+// PriceChange is an offer whose price or modes have changed.
+type PriceChange struct {
+	SchemaID string               `json:"schema_id"`
+	Old      receipts.PolicyPrice `json:"old"`
+	New      receipts.PolicyPrice `json:"new"`
+}
+
+// readPrices names the call that has a running provider read its prices again.
+const readPrices = "reprice"
+
+// Reprice has the provider that runs read the prices of its configuration again. The error
+// is [host.ErrNoNode] if none runs, and a [host.CallError] if it refused: nothing has
+// changed then.
+func (c *Node) Reprice(ctx context.Context) (done Repriced, err error) {
+	running, err := host.Dial(ctx, c.controlSocket())
+	if err != nil {
+		return done, err
+	}
+	return done, running.Node(ctx, readPrices, struct{}{}, &done)
+}
+
+// reprice reads the configuration again, and sells at its prices. Job types and their
+// tools are of a start: the agents that do the jobs, and what a policy says of them.
+func (s *sale) reprice(ctx context.Context) (done Repriced, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	pin, err := s.c.PolicyPin().Read()
+	if err != nil {
+		return done, err
+	}
+	if pin != nil {
+		return done, fmt.Errorf("the policy bundle %s is pinned, which has the prices; unpin it and start the provider anew", display.Short(pin.String()))
+	}
+	read, err := s.began.Again()
+	if err != nil {
+		return done, err
+	}
+	if err := sameJobs(s.c.Provider.Offers, read.Provider.Offers); err != nil {
+		return done, err
+	}
+
+	offers, unpaid, less, err := wallets.Payable(ctx, s.wallet, read.Offers())
+	if err != nil {
+		return done, err
+	}
+	for _, o := range offers {
+		if why := unpaid[o.SchemaID]; why != "" {
+			return done, fmt.Errorf("%s cannot be sold: %s", o.SchemaID, why)
+		}
+	}
+
+	policy := s.policy
+	policy.Prices = offersOf(read)
+	if err := s.seller.Reprice(ctx, offers, policy); err != nil {
+		return done, err
+	}
+	done.Changes, done.Later = changesOf(s.policy.Prices, policy.Prices), s.began.Differs(read)
+	s.policy = policy
+	s.goods.setUnpaid(unpaid)
+	s.keep(read.Provider.Offers)
+
+	for _, why := range less {
+		s.tell.say("%s", why)
+	}
+	manifest, err := policy.Canonical()
+	if err != nil {
+		return done, err
+	}
+	done.PolicyID = hashing.Bytes(manifest).String()
+	s.tell.say("prices were read again, %s; open jobs end at the price of their quote", display.Count(int64(len(done.Changes)), "change"))
+	return done, nil
+}
+
+// sameJobs refuses other job types, or other tools for them.
+func sameJobs(now, read []config.Offer) error {
+	tools := map[string]string{}
+	for _, o := range now {
+		tools[o.Schema] = o.Tool
+	}
+	for _, o := range read {
+		tool, sold := tools[o.Schema]
+		switch {
+		case !sold:
+			return fmt.Errorf("%s is on offer in the configuration and not sold by the provider that runs: another job type needs a start", o.Schema)
+		case tool != o.Tool:
+			return fmt.Errorf("%s has another tool in the configuration: that needs a start", o.Schema)
+		}
+		delete(tools, o.Schema)
+	}
+	for _, id := range slices.Sorted(maps.Keys(tools)) {
+		return fmt.Errorf("%s is sold by the provider that runs, and no longer in the configuration: a start takes it from sale, and draining it takes no new jobs of it at once", id)
+	}
+	return nil
+}
+
+// changesOf are the offers whose price or modes differ.
+func changesOf(old, now []receipts.PolicyPrice) []PriceChange {
+	changes := []PriceChange{}
+	for _, n := range now {
+		i := slices.IndexFunc(old, func(o receipts.PolicyPrice) bool { return o.SchemaID == n.SchemaID })
+		if i >= 0 && (old[i].Price != n.Price || !slices.Equal(old[i].Modes, n.Modes)) {
+			changes = append(changes, PriceChange{n.SchemaID, old[i], n})
+		}
+	}
+	return changes
 }
 
 func requestOf(schemaID string, doc []byte) (*schemas.Request, error) {

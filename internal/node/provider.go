@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/lightwork-market/lightwork/internal/advice"
+	"github.com/lightwork-market/lightwork/internal/config"
 	"github.com/lightwork-market/lightwork/internal/node/keys"
 	"github.com/lightwork-market/lightwork/internal/node/roles"
 	"github.com/lightwork-market/lightwork/internal/node/wallets"
@@ -30,6 +32,10 @@ type providerRole struct {
 	seller *provider.Provider
 	wallet wallets.Wallet // nil without one
 	closes []func()
+
+	// kept are the offers that were read again while a provider ran: a further start of
+	// the same node sells at no older prices. nil: none were.
+	kept atomic.Pointer[[]config.Offer]
 }
 
 // Start implements roles.Role. It opens the wallet first, and asks who can do what is on
@@ -96,6 +102,9 @@ func (r *providerRole) Start(ctx context.Context) (err error) {
 func (r *providerRole) copied() *Node {
 	conf, c := *r.Config, *r.Node
 	c.Config = &conf
+	if offers := r.kept.Load(); offers != nil {
+		c.Provider.Offers = *offers
+	}
 	return &c
 }
 
@@ -122,7 +131,7 @@ func (r *providerRole) look(ctx context.Context, c *Node, routes map[string]rout
 		r.tell.say("%s", why)
 	}
 
-	r.goods.unpaid = unpaid
+	r.goods.setUnpaid(unpaid)
 	open, err := r.k.Sales(jobsProfile).OpenJobs(ctx)
 	if err != nil {
 		return nil, err
@@ -150,7 +159,10 @@ func (r *providerRole) makeSeller(ctx context.Context, c *Node, cfg provider.Con
 		return advice.Usage("", "%w", err)
 	}
 	r.desk.market.Store(r.market)
-	r.desk.seller.Store(r.seller)
+	r.desk.sale.Store(&sale{
+		c: c, began: r.Config, seller: r.seller, wallet: w, goods: r.goods, policy: cfg.Policy,
+		tell: r.tell, keep: func(offers []config.Offer) { r.kept.Store(&offers) },
+	})
 	r.tell.ready(r.key.PublicKey())
 	return nil
 }
@@ -185,7 +197,7 @@ func (r *providerRole) Serve(ctx context.Context) error {
 
 // Stop implements roles.Role.
 func (r *providerRole) Stop(context.Context) error {
-	r.desk.seller.Store(nil)
+	r.desk.sale.Store(nil)
 	r.desk.market.Store(nil)
 	for i := len(r.closes) - 1; i >= 0; i-- {
 		r.closes[i]()

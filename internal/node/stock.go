@@ -49,7 +49,6 @@ type stock struct {
 	models map[string]bool  // schema ids whose jobs a model does
 	ping   func(context.Context) error
 	tell   *SaleLog
-	unpaid map[string]string // why the wallet can be paid for none of them, by schema id
 	// toolchain reports that the host's is another one than was announced; nil where
 	// no offer runs on it.
 	toolchain func() (bool, error)
@@ -60,12 +59,13 @@ type stock struct {
 	// drained reports a job type whose operator takes no new jobs; nil: none is.
 	drained func(schemaID string) bool
 
-	mu    sync.Mutex
-	other bool              // toolchain said so
-	down  string            // why the model's endpoint cannot be used, "" while it can
-	shut  string            // why no blob server takes results, "" if one may
-	fits  map[string]string // why a tool does not fit, by job type and schemas
-	found map[string]string // what serve has told of, by schema id
+	mu     sync.Mutex
+	unpaid map[string]string // why the wallet can be paid for none of them, by schema id
+	other  bool              // toolchain said so
+	down   string            // why the model's endpoint cannot be used, "" while it can
+	shut   string            // why no blob server takes results, "" if one may
+	fits   map[string]string // why a tool does not fit, by job type and schemas
+	found  map[string]string // what serve has told of, by schema id
 }
 
 func newStock(c *Node, agents *host.Host, sup *supervisor.Supervisor, routes map[string]route, takesResults func(context.Context) error, tell *SaleLog) (*stock, error) {
@@ -106,7 +106,7 @@ func (s *stock) why(schemaID string) string {
 	if s.isDrained(schemaID) {
 		return s.tell.words("drained: no new jobs of this type are taken; " + advice.With(advice.ResumeJob, schemaID) + " takes them again")
 	}
-	if why := s.unpaid[schemaID]; why != "" {
+	if why := s.unpayable(schemaID); why != "" {
 		return why
 	}
 	if why, _ := s.tool(schemaID); why != "" {
@@ -123,6 +123,20 @@ func (s *stock) why(schemaID string) string {
 		return "the model's endpoint: " + s.down
 	}
 	return ""
+}
+
+// unpayable says why the wallet cannot be paid for jobs of a type, "" if it can.
+func (s *stock) unpayable(schemaID string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.unpaid[schemaID]
+}
+
+// setUnpaid says of which job types the wallet can be paid for none, and why.
+func (s *stock) setUnpaid(why map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unpaid = why
 }
 
 func (s *stock) isDrained(schemaID string) bool { return s.drained != nil && s.drained(schemaID) }
@@ -271,7 +285,7 @@ func (s *stock) check(ctx context.Context, open int) error {
 	if bad == nil && withdrawn == len(s.routes) {
 		id := slices.Sorted(maps.Keys(s.routes))[0]
 		bad = advice.Usage(s.hint(id), "%s is on offer, and %s cannot be called: %s", id, s.routes[id].agent+"/"+s.routes[id].tool, s.why(id))
-		if why := s.unpaid[id]; why != "" {
+		if why := s.unpayable(id); why != "" {
 			bad = advice.Usage(wallets.UnpaidHint, "%s is on offer, and cannot be sold: %s", id, why)
 		} else if s.shut != "" {
 			bad = advice.Usage(advice.Check+" says whom the server's operator has to name; or name another server under blobs", "nothing can be delivered: %s", s.shut)

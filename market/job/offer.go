@@ -1,6 +1,11 @@
 package job
 
-import "github.com/lightwork-market/lightwork/receipts"
+import (
+	"slices"
+
+	"github.com/lightwork-market/lightwork/hashing"
+	"github.com/lightwork-market/lightwork/receipts"
+)
 
 // Offer is one job type on sale.
 type Offer struct {
@@ -23,6 +28,23 @@ func (o Offer) Table() receipts.Price {
 		InputMsats: o.InputMsats, OutputMsats: o.OutputMsats, MaxOutputTokens: o.MaxOutputTokens,
 		EngagementMsats: o.EngagementMsats,
 	}
+}
+
+// PriceList is what is sold and for how much, with the policy that says so. It is never
+// changed: another price is another list.
+type PriceList struct {
+	Offers   []Offer
+	Policy   []byte         // the manifest
+	PolicyID hashing.Digest // of Policy
+}
+
+// Offer is the one of a job type.
+func (l *PriceList) Offer(schemaID string) (o Offer, ok bool) {
+	i := slices.IndexFunc(l.Offers, func(o Offer) bool { return o.SchemaID == schemaID })
+	if i < 0 {
+		return o, false
+	}
+	return l.Offers[i], true
 }
 
 // Images says which root file systems a sandbox job may name.

@@ -3,15 +3,19 @@ package sell
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
+	"strings"
 
+	"github.com/lightwork-market/lightwork/agentruntime/host"
 	"github.com/lightwork-market/lightwork/internal/advice"
 	"github.com/lightwork-market/lightwork/internal/cli/app"
 	"github.com/lightwork-market/lightwork/internal/display"
 	"github.com/lightwork-market/lightwork/internal/node"
+	"github.com/lightwork-market/lightwork/receipts"
 	"github.com/lightwork-market/lightwork/schemas"
 )
 
@@ -85,4 +89,67 @@ func showMarket(s *app.Streams, v priceView) {
 	cheaper, _ := slices.BinarySearchFunc(v.Market, v.PriceMsats, func(m node.MarketPrice, price int64) int { return cmp.Compare(m.Msats, price) })
 	fmt.Fprintf(s.Out, "of %s %d ask less; they ask from %s to %s\n", display.Count(int64(len(v.Market)), "other provider"), cheaper,
 		display.Msats(v.Market[0].Msats), display.Msats(v.Market[len(v.Market)-1].Msats))
+}
+
+type providerReloadCmd struct {
+	JSON bool `help:"Print JSON."`
+}
+
+// Run has the running provider sell at the prices that the configuration has now.
+func (p providerReloadCmd) Run(ctx context.Context, s *app.Streams, g *app.Globals) error {
+	c, err := app.Open(s, g) // a mistake in the file is shown here, with its place
+	if err != nil {
+		return err
+	}
+	done, err := c.Reprice(ctx)
+	if errors.Is(err, host.ErrNoNode) {
+		return advice.Hint(errors.New("no provider is running here"), "lightwork provider run starts it, with the prices that the configuration has then")
+	}
+	if refused := (*host.CallError)(nil); errors.As(err, &refused) {
+		return advice.Hint(fmt.Errorf("nothing has changed: %s", display.Printable(refused.Message)), "the provider goes on at its old prices; mend provider.offers, or start it anew")
+	}
+	if err != nil {
+		return err
+	}
+
+	if p.JSON {
+		return app.PrintJSON(s.Out, done)
+	}
+	for _, change := range done.Changes {
+		fmt.Fprintf(s.Out, "%s: %s, before %s\n", change.SchemaID, priceLine(change.New), priceLine(change.Old))
+	}
+	if len(done.Changes) == 0 {
+		fmt.Fprintln(s.Out, "every price is as before")
+	}
+	if len(done.Later) > 0 {
+		fmt.Fprintln(s.Err, "lightwork: other parts of the configuration have changed too, and count from the next start:", strings.Join(done.Later, ", "))
+	}
+	return nil
+}
+
+// priceLine is a table of prices in one line.
+func priceLine(p receipts.PolicyPrice) string {
+	var parts []string
+	for _, line := range []struct {
+		msats int64
+		per   string
+	}{
+		{p.Price.BaseMsats, "a job"},
+		{p.Price.PerMinuteMsats, "a minute"},
+		{p.Price.InputMsats, "for 1000 tokens of input"},
+		{p.Price.OutputMsats, "for 1000 tokens of output"},
+		{p.Price.EngagementMsats, "for the attempt"},
+	} {
+		if line.msats > 0 {
+			parts = append(parts, display.Msats(line.msats)+" "+line.per)
+		}
+	}
+	if len(parts) == 0 {
+		parts = []string{"nothing"}
+	}
+	line := strings.Join(parts, " and ")
+	if n := p.Price.MaxOutputTokens; n > 0 {
+		line += fmt.Sprintf(", at most %d tokens of output", n)
+	}
+	return line + ", " + display.Modes(p.Modes)
 }

@@ -28,6 +28,7 @@ type Cmd struct {
 	Pause  providerPauseCmd  `cmd:"" help:"Take no new jobs; open ones go on."`
 	Resume providerResumeCmd `cmd:"" help:"Take jobs again."`
 	Drain  providerDrainCmd  `cmd:"" help:"Take no new jobs, finish the open ones, and end the provider."`
+	Reload providerReloadCmd `cmd:"" help:"Have the provider that runs read its prices again."`
 	Price  providerPriceCmd  `cmd:"" help:"Say what a request would cost here now, and why."`
 	Debts  providerDebtsCmd  `cmd:"" help:"List what is owed to buyers whose prepaid jobs failed, and what became of it."`
 }

@@ -55,7 +55,7 @@ type Config struct {
 	Store  Store
 	Limits Limits // with their defaults
 	Access Access
-	Offers []job.Offer
+	Prices func() *job.PriceList // now
 	Log    *slog.Logger
 	// Query returns stored events of our relays.
 	Query func(ctx context.Context, filter nostr.Filter) ([]nostr.Event, error)
@@ -133,7 +133,7 @@ func (g *Gate) IsFreeEnough(ev nostr.Event, mode receipts.Mode) error {
 // paid here, or the operator chose who may buy. Where nothing costs anything there
 // are no payers to keep slots for, and all are alike.
 func (g *Gate) IsCustomer(ctx context.Context, key string) (bool, error) {
-	sold := slices.ContainsFunc(g.cfg.Offers, func(o job.Offer) bool {
+	sold := slices.ContainsFunc(g.cfg.Prices().Offers, func(o job.Offer) bool {
 		return slices.ContainsFunc(o.Modes, func(m receipts.Mode) bool { return m != receipts.ModeFree })
 	})
 	if a := g.cfg.Access; !sold || len(a.Allow) > 0 || a.Trust != TrustNobody {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/market/tree"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/receipts"
@@ -112,8 +113,8 @@ type Extension struct {
 	Tree           *tree.Terms                `json:"tree,omitempty"`
 }
 
-// announcement says what this provider offers right now.
-func (a *Announcer) announcement(ctx context.Context) (Announcement, error) {
+// announcement says what this provider offers right now, at the prices of a list.
+func (a *Announcer) announcement(ctx context.Context, list *job.PriceList) (Announcement, error) {
 	st, err := a.cfg.Store.Stats(ctx)
 	if err != nil {
 		return Announcement{}, fmt.Errorf("read own record: %w", err)
@@ -131,7 +132,7 @@ func (a *Announcer) announcement(ctx context.Context) (Announcement, error) {
 		SupportsEncryption: a.cfg.Encrypts, EncryptionSupported: a.cfg.Encrypts,
 		NIP90Params: map[string]NIP90Key{"schema": {Required: true}, "payment_mode": {}, "delivery": {}},
 		Lightwork: Extension{
-			Version: 1, PolicyBundleID: a.cfg.PolicyID.String(), Modes: map[string][]receipts.Mode{},
+			Version: 1, PolicyBundleID: list.PolicyID.String(), Modes: map[string][]receipts.Mode{},
 			BaseMsats: map[string]int64{}, Prices: map[string]receipts.Price{}, FreePoW: a.cfg.FreePoW, HostImage: a.cfg.HostImage, Confinement: a.cfg.Confinement,
 			PayeeNode: node.PubKey, Network: node.Network, Retention: a.cfg.Retention, Tree: a.cfg.Tree,
 		},
@@ -143,11 +144,11 @@ func (a *Announcer) announcement(ctx context.Context) (Announcement, error) {
 		said.Stability.SuccessRate = float64(st.Succeeded) / float64(done)
 	}
 	withdrawn := a.cfg.Withdrawn()
-	if len(withdrawn) == len(a.cfg.Offers) {
+	if len(withdrawn) == len(list.Offers) {
 		said.Capacity.MaxConcurrentJobs, said.Lightwork.Paused = 0, true
 	}
 
-	for _, o := range a.cfg.Offers {
+	for _, o := range list.Offers {
 		if slices.Contains(withdrawn, o.SchemaID) {
 			continue
 		}

@@ -51,13 +51,12 @@ type Config struct {
 	Key          string
 	Profile      Profile
 	Hardware     Hardware
-	RequestKinds []int // our own first
-	Offers       []job.Offer
-	Capacity     Capacity // while jobs are taken
+	RequestKinds []int                 // our own first
+	Prices       func() *job.PriceList // now
+	Capacity     Capacity              // while jobs are taken
 	FreePoW      int
 	HostImage    string // digest of the host toolchain's manifest
 	Confinement  string
-	PolicyID     hashing.Digest
 	Retention    *receipts.Retention // nil: nothing is promised
 	Encrypts     bool                // encrypted requests are taken
 	Lifecycle    lifecycle.Kinds
@@ -89,8 +88,11 @@ func (a *Announcer) Begin(at time.Time) {
 	a.turn.last = at.Unix()
 }
 
-// Differs reports whether the last announcement says otherwise of whether jobs are taken.
-func (a *Announcer) Differs(paused bool) bool { return a.turn.differs(paused) }
+// Differs reports whether the last announcement says otherwise of whether jobs are taken,
+// or has other prices.
+func (a *Announcer) Differs(paused bool) bool {
+	return a.turn.differs(paused, a.cfg.Prices().PolicyID)
+}
 
 // Serve announces what is offered from the moment ready is closed, again and again.
 func (a *Announcer) Serve(ctx context.Context, ready <-chan struct{}) error {
@@ -117,16 +119,17 @@ func (a *Announcer) Serve(ctx context.Context, ready <-chan struct{}) error {
 // provider could seem paused for an hour after it was resumed.
 type turn struct {
 	mu     sync.Mutex
-	last   int64 // the second of the last one, Unix; guarded by mu
-	paused bool  // what the last one says; guarded by mu
+	last   int64          // the second of the last one, Unix; guarded by mu
+	paused bool           // what the last one says; guarded by mu
+	policy hashing.Digest // that the last one names, zero before the first; guarded by mu
 }
 
 // differs reports whether the last announcement says otherwise. What it says is what
 // was true when it was made, which no look at another moment tells.
-func (t *turn) differs(paused bool) bool {
+func (t *turn) differs(paused bool, policy hashing.Digest) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.last != 0 && t.paused != paused
+	return t.last != 0 && t.paused != paused || t.policy != (hashing.Digest{}) && t.policy != policy
 }
 
 // begin waits for the next second if need be. It returns with mu held, unless ctx ended.
@@ -156,7 +159,8 @@ func (a *Announcer) Announce(ctx context.Context) error {
 	}
 	defer a.turn.end()
 
-	said, err := a.announcement(ctx)
+	list := a.cfg.Prices()
+	said, err := a.announcement(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -176,7 +180,7 @@ func (a *Announcer) Announce(ctx context.Context) error {
 	if err := a.cfg.Store.Enqueue(ctx, all...); err != nil {
 		return err
 	}
-	a.turn.paused = said.Lightwork.Paused
+	a.turn.paused, a.turn.policy = said.Lightwork.Paused, list.PolicyID
 	a.cfg.Publisher.Send(all...)
 	return nil
 }

@@ -78,7 +78,7 @@ func (a *Announcer) Goodbye(ctx context.Context) {
 	}
 	defer a.turn.end()
 
-	said, err := a.announcement(ctx)
+	said, err := a.announcement(ctx, a.cfg.Prices())
 	if err != nil {
 		a.log.Warn("the relays are not told that this provider has stopped", "err", err)
 		return

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/lightwork-market/lightwork/hashing"
 	"github.com/lightwork-market/lightwork/market/job"
 	"github.com/lightwork-market/lightwork/payments"
 	"github.com/lightwork-market/lightwork/provider/internal/openjob"
@@ -54,9 +53,8 @@ type Config struct {
 	Owe  func(j *openjob.Job, msats int64, why string) (owed *job.Credit, text string)
 	Node func() payments.Node // of the wallet
 
-	Key         string // of the provider
-	RootSecret  []byte // preimages derive from it
-	PolicyID    hashing.Digest
+	Key         string              // of the provider
+	RootSecret  []byte              // preimages derive from it
 	Retention   *receipts.Retention // that quotes promise; nil: none
 	ReceiptKind int
 	Relays      func() []string // that the events of a new job go to

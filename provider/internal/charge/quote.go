@@ -31,6 +31,7 @@ type Order struct {
 	Ends      time.Time     // the request is good until then; zero: for ever
 	TTL       time.Duration // the quote can be paid for so long
 
+	PolicyID    hashing.Digest // that the prices are of
 	PriceMsats  int64
 	CreditMsats int64 // of the buyer's, that the price is lowered by
 	FeeMsats    int64 // for the attempt
@@ -45,7 +46,7 @@ func (c *Collector) Quote(o Order) (job.Job, error) {
 		RequestID: o.RequestID, Kind: o.Kind, Buyer: o.Buyer,
 		SchemaID: string(o.Typed.SchemaID), JobHash: o.Typed.JobHash,
 		Input: o.Typed.Canonical, Relays: c.cfg.Relays(),
-		Mode: o.Mode, CreditMsats: o.CreditMsats, PolicyID: c.cfg.PolicyID, AddedAt: now, State: job.StateQuoted,
+		Mode: o.Mode, CreditMsats: o.CreditMsats, PolicyID: o.PolicyID, AddedAt: now, State: job.StateQuoted,
 	}
 
 	expires := now.Add(o.TTL)
@@ -63,7 +64,7 @@ func (c *Collector) Quote(o Order) (job.Job, error) {
 		Version: receipts.Version, RequestID: o.RequestID, JobHash: o.Typed.JobHash, SchemaID: j.SchemaID,
 		Buyer: o.Buyer, Provider: c.cfg.Key, PriceMsats: o.PriceMsats, Purpose: receipts.PurposeResult,
 		Mode: o.Mode, Delivery: c.deliveryFor(o.Terms, o.Mode),
-		Cancellation: cancellation, PolicyBundleID: c.cfg.PolicyID, Inputs: o.Inputs, Retention: c.cfg.Retention,
+		Cancellation: cancellation, PolicyBundleID: o.PolicyID, Inputs: o.Inputs, Retention: c.cfg.Retention,
 	}
 	if o.Mode != receipts.ModeFree {
 		node := c.cfg.Node().PubKey

@@ -64,10 +64,8 @@ type Config struct {
 	// Preimage is what the payment of a charge shows: the key of a sealed result.
 	Preimage func(requestID string, c *job.Charge) payments.Preimage
 
-	Key         string         // of the provider
-	RootSecret  []byte         // the keys of hidden boxes, and the nonces of commits, derive from it
-	Policy      []byte         // the manifest that is sold under now
-	PolicyID    hashing.Digest // of Policy
+	Key         string // of the provider
+	RootSecret  []byte // the keys of hidden boxes, and the nonces of commits, derive from it
 	LookupEvery time.Duration
 
 	Lifecycle   lifecycle.Kinds // of NIP-SA's events that are published

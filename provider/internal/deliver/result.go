@@ -174,14 +174,11 @@ func (d *Delivery) shorten(r *job.Result, tags nostr.Tags, content string) (nost
 }
 
 // policyTag names the manifest that the job was quoted under, which is another
-// than today's where the node was restarted meanwhile with a new version or price.
+// than today's where the price has changed meanwhile, or the program.
 func (d *Delivery) policyTag(ctx context.Context) (nostr.Tag, error) {
-	manifest := d.cfg.Policy
-	if d.job.PolicyID != d.cfg.PolicyID {
-		var err error
-		if manifest, err = d.cfg.Store.Content(ctx, d.job.PolicyID); err != nil {
-			return nil, fmt.Errorf("read the job's policy: %w", err)
-		}
+	manifest, err := d.cfg.Store.Content(ctx, d.job.PolicyID)
+	if err != nil {
+		return nil, fmt.Errorf("read the job's policy: %w", err)
 	}
 	return d.blob("policy", d.job.PolicyID, len(manifest), "application/json"), nil
 }

@@ -17,9 +17,11 @@ import (
 
 // admit checks a request against what is on offer and returns the job with
 // its quote and the typed request, or why not. It spends nothing and remembers
-// only the load, which the caller gives back if the job is not stored.
+// only the load, which the caller gives back if the job is not stored. The job keeps
+// the prices that it was quoted at, whatever becomes of them.
 func (in *Intake) admit(ctx context.Context, ev nostr.Event, inputs []string) (job.Job, *schemas.Request, error) {
-	req, offer, err := in.typed(ev)
+	list := in.cfg.Prices()
+	req, offer, err := in.typed(ev, list)
 	if err != nil {
 		return job.Job{}, nil, err
 	}
@@ -88,7 +90,7 @@ func (in *Intake) admit(ctx context.Context, ev nostr.Event, inputs []string) (j
 	ends, _ := expiration(ev) // what cannot be read is no request that is timely
 	j, err := in.cfg.Collector.Quote(charge.Order{
 		RequestID: ev.ID, Kind: ev.Kind, Buyer: ev.PubKey, Typed: req, Terms: terms, Mode: mode, Inputs: inputs, Ends: ends, TTL: ttl,
-		PriceMsats: price, CreditMsats: credit, FeeMsats: fee,
+		PolicyID: list.PolicyID, PriceMsats: price, CreditMsats: credit, FeeMsats: fee,
 	})
 	if err != nil {
 		in.cfg.Gate.Leave(ev.ID)
@@ -99,14 +101,17 @@ func (in *Intake) admit(ctx context.Context, ev nostr.Event, inputs []string) (j
 }
 
 // typed reads the typed request and checks that we sell and can run it.
-func (in *Intake) typed(ev nostr.Event) (*schemas.Request, job.Offer, error) {
-	typed, err := in.typedOf(ev)
+func (in *Intake) typed(ev nostr.Event, list *job.PriceList) (*schemas.Request, job.Offer, error) {
+	typed, err := in.typedOf(ev, list)
 	if err != nil {
 		return nil, job.Offer{}, err
 	}
 	s, ok := schemas.Lookup(typed.SchemaID)
-	i := slices.IndexFunc(in.cfg.Offers, func(o job.Offer) bool { return ok && o.SchemaID == string(s.ID) })
-	if i < 0 {
+	if !ok {
+		return nil, job.Offer{}, job.Refuse(job.CodeUnsupportedSchema, notOnOffer)
+	}
+	offer, ok := list.Offer(string(s.ID))
+	if !ok {
 		return nil, job.Offer{}, job.Refuse(job.CodeUnsupportedSchema, notOnOffer)
 	}
 	req, err := s.ParseRequest(typed.Input)
@@ -134,7 +139,7 @@ func (in *Intake) typed(ev nostr.Event) (*schemas.Request, job.Offer, error) {
 		}
 	}
 
-	return req, in.cfg.Offers[i], nil
+	return req, offer, nil
 }
 
 // chooseMode takes the offer's first mode unless the request names another one
@@ -176,7 +181,7 @@ const notOnOffer = "not on offer here; see the 31990 announcement"
 
 // typedOf reads the job in a request. One that names no schema is what ordinary
 // NIP-90 clients send with this kind: a text generation, if that is on offer.
-func (in *Intake) typedOf(ev nostr.Event) (receipts.TypedRequest, error) {
+func (in *Intake) typedOf(ev nostr.Event, list *job.PriceList) (receipts.TypedRequest, error) {
 	if err := byAddress(ev.Tags); err != nil {
 		return receipts.TypedRequest{}, err
 	}
@@ -186,7 +191,8 @@ func (in *Intake) typedOf(ev nostr.Event) (receipts.TypedRequest, error) {
 	}
 
 	untyped, plain := receipts.UntypedOf(ev.Tags)
-	sells := ev.Kind == in.cfg.RequestKinds[0] && slices.ContainsFunc(in.cfg.Offers, func(o job.Offer) bool { return o.SchemaID == string(schemas.TextGeneration) })
+	_, sells := list.Offer(string(schemas.TextGeneration))
+	sells = sells && ev.Kind == in.cfg.RequestKinds[0]
 	switch {
 	case openjob.NamesSchema(ev) && in.mayBeSold(ev):
 		return receipts.TypedRequest{}, job.Refuse(job.CodeInvalidInput, err.Error()+"; name one job type as param schema, and send its document as one input of type text")
@@ -220,7 +226,7 @@ func isElsewhere(t nostr.Tag) bool {
 // mayBeSold reports whether a request could be for something on offer, whatever
 // its inputs say.
 func (in *Intake) mayBeSold(ev nostr.Event) bool {
-	return slices.ContainsFunc(in.cfg.Offers, func(o job.Offer) bool {
+	return slices.ContainsFunc(in.cfg.Prices().Offers, func(o job.Offer) bool {
 		if !openjob.NamesSchema(ev) {
 			return ev.Kind == in.cfg.RequestKinds[0] && o.SchemaID == string(schemas.TextGeneration)
 		}

@@ -78,8 +78,8 @@ type Config struct {
 	Tell      func(job.Event)
 
 	Key          string
-	RequestKinds []int // our own first
-	Offers       []job.Offer
+	RequestKinds []int                 // our own first
+	Prices       func() *job.PriceList // now
 	Images       job.Images
 	Limits       Limits
 	Encrypts     bool // encrypted requests are taken
