@@ -69,6 +69,25 @@ func TestSentAgain(t *testing.T) {
 	})
 }
 
+// TestAckLost: an acknowledgement that the wire lost is said again when the event comes
+// again, and then ends the attempts.
+func TestAckLost(t *testing.T) {
+	inWorld(t, []string{"a", "b"}, func(w *world) {
+		w.net.Cut("a", "b", true)
+		e := w.send("a", "writer-b")
+		w.settle()
+		w.net.Drop("b", w.outbox("b")[0].Seq)
+		w.after(acceptTimeout)
+		w.net.Cut("a", "b", false)
+		w.after(gapTimeout + 5*time.Second)
+		w.same(w.sent("a", e.EventID), "accepted", "delivery")
+		w.same(len(w.inbox("b")), 1, "injections")
+		n := len(w.outbox("a"))
+		w.after(10 * time.Minute)
+		w.same(len(w.outbox("a")), n, "events once it was accepted")
+	})
+}
+
 // TestGivenUp: after fifteen attempts the sender gives up, and a task so sent fails.
 func TestGivenUp(t *testing.T) {
 	requirements.Covers(t, "ANX-1")
