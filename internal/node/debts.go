@@ -126,6 +126,7 @@ func (d *debtDesk) calls() nodeCalls {
 			return do(ctx, s.seller, o)
 		}
 	}
+
 	return nodeCalls{
 		retryRefund: order(func(ctx context.Context, seller *provider.Provider, o debtOrder) (DebtDone, error) {
 			r, err := seller.RetryRefund(ctx, o.RequestID, o.To)

@@ -211,7 +211,7 @@ func (m Market) RotateKey(ctx context.Context, role string) (next keys.RoleKey, 
 	if err := keys.KeepOld(path); err != nil {
 		return next, acks, err
 	}
-	return next, acks, keys.SwapIn(keys.NextPath(c, role), path)
+	return next, acks, keys.MoveIn(keys.NextPath(c, role), path) // the old key has named it: its file stays, whatever fails
 }
 
 // errNotTaken is why a key change did not reach its readers.

@@ -374,3 +374,17 @@ func TestSign(t *testing.T) {
 		t.Error("a key is taken for a remote one")
 	}
 }
+
+// TestMoveInKeepsTheFile: the next key, which the old one has named, outlives a failure.
+func TestMoveInKeepsTheFile(t *testing.T) {
+	next := filepath.Join(t.TempDir(), "next")
+	if err := os.WriteFile(next, []byte("key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := MoveIn(next, filepath.Join(t.TempDir(), "no", "folder")); err == nil {
+		t.Error("moved to nowhere")
+	}
+	if _, err := os.Stat(next); err != nil {
+		t.Error(err)
+	}
+}

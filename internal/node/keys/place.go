@@ -35,8 +35,17 @@ func sameFile(a, b string) bool {
 // SwapIn puts a written file in the place of another in one step: at no moment
 // is there half a secret, or none.
 func SwapIn(fresh, path string) error {
-	if err := os.Rename(fresh, path); err != nil {
+	err := MoveIn(fresh, path)
+	if _, there := os.Lstat(fresh); err != nil && there == nil {
 		return errors.Join(err, os.Remove(fresh))
+	}
+	return err
+}
+
+// MoveIn is [SwapIn] of a file that stays where it is if that fails.
+func MoveIn(fresh, path string) error {
+	if err := os.Rename(fresh, path); err != nil {
+		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
