@@ -135,6 +135,7 @@ var rooms = map[string][]string{
 	"cluster/store":         {"cluster/event", "internal/sqlite"},
 	"cluster":               {"cluster/event", "cluster/store", "cluster/wire", "hashing"},
 	"cluster/wire/memwire":  {"cluster/wire"},
+	"cluster/wire/natswire": {"cluster/wire"},
 	"cluster/wire/wiretest": {"cluster/wire"}, // serves tests
 	// What becomes of several results is decided without relays, wallets and stores.
 	"buyer/adjudicate":        {"hashing", "schemas"},
