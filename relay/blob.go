@@ -162,16 +162,18 @@ func (c *BlobClient) upload(ctx context.Context, to blobTransport, server string
 	defer cancel()
 
 	digest := hashing.Bytes(data)
+	header := http.Header{"Content-Type": {mime}, "X-Sha-256": {digest.Hex()}}
+	if len(tags) > 0 {
+		// Into a room goes what may be there already: a server that has it, or refuses it,
+		// says so before the bytes are sent, and no answer is lost with the connection.
+		header.Set("Expect", "100-continue")
+	}
 	tags = append([]nostr.Tag{{"t", "upload"}, {"x", digest.Hex()}}, tags...)
 	auth, err := authorization(ctx, by, server, "Upload "+digest.Hex(), tags, time.Now())
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)
 	}
-	header := http.Header{
-		"Authorization": {auth},
-		"Content-Type":  {mime},
-		"X-Sha-256":     {digest.Hex()},
-	}
+	header.Set("Authorization", auth)
 	resp, err := to.put(ctx, strings.TrimRight(server, "/")+"/upload", data, header)
 	if err != nil {
 		return Descriptor{}, fmt.Errorf("upload blob: %w", err)

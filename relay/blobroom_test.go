@@ -1,7 +1,12 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/lightwork-market/lightwork/hashing"
@@ -54,6 +59,82 @@ func TestRoomForABuyer(t *testing.T) {
 	}
 	_, err = c.Download(t.Context(), site+"/"+hashing.Bytes(data).Hex(), hashing.Bytes(data), room.Bytes)
 	refused("after it", err, 404)
+}
+
+// countBytes forwards connections to a server, and counts what clients send.
+func countBytes(t *testing.T, front net.Listener, to string) *atomic.Int64 {
+	t.Helper()
+	sent := &atomic.Int64{}
+	var open sync.WaitGroup
+	forward := func(client net.Conn) {
+		defer client.Close()
+		upstream, err := net.Dial("tcp", to)
+		if err != nil {
+			return
+		}
+		open.Go(func() {
+			_, _ = io.Copy(client, upstream)
+			client.Close()
+		})
+		_, _ = io.Copy(io.MultiWriter(upstream, writerFunc(func(p []byte) { sent.Add(int64(len(p))) })), client)
+		upstream.Close()
+	}
+	open.Go(func() {
+		for {
+			client, err := front.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { forward(client) })
+		}
+	})
+	t.Cleanup(func() {
+		front.Close()
+		open.Wait()
+	})
+	return sent
+}
+
+type writerFunc func(p []byte)
+
+func (f writerFunc) Write(p []byte) (int, error) {
+	f(p)
+	return len(p), nil
+}
+
+// TestLargeChunkAgain: a server that has a chunk answers unread. However large the chunk is,
+// nothing of it is sent then.
+func TestLargeChunkAgain(t *testing.T) {
+	provider, buyer := testKey(t), generated(t)
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	site := "http://" + front.Addr().String()
+	r := startRelay(t)
+	r.stop()
+	r.cfg.Owners, r.cfg.PublicURL = []string{provider.PublicKey()}, site
+	r.start()
+	sent := countBytes(t, front, r.addr)
+
+	c := localBlobs(t, site)
+	data := bytes.Repeat([]byte("chunk"), 8<<20/5)
+	room := Room{Request: hashing.Bytes([]byte("request")).Hex(), Uploader: buyer.PublicKey(), Bytes: int64(len(data)), Blobs: 1}
+	if err := c.OpenRoom(t.Context(), site, room, provider); err != nil {
+		t.Fatal(err)
+	}
+
+	theirs := localBlobs(t)
+	t.Cleanup(theirs.Close) // before the connections are waited for
+	for i := range 3 {
+		sent.Store(0)
+		if err := theirs.UploadInto(t.Context(), site, room.Request, data, buyer); err != nil {
+			t.Fatalf("upload %d: %v", i, err)
+		}
+		if n := sent.Load(); (n > int64(len(data))) != (i == 0) || i > 0 && n > 8<<10 {
+			t.Errorf("upload %d sent %d bytes", i, n)
+		}
+	}
 }
 
 // TestUploadIntoAVillainsServer: an address that a provider names must not lead to this

@@ -22,6 +22,10 @@ var ErrBlockedAddress = errors.New("address is not allowed")
 // idleTimeout is how long an unused connection is kept.
 const idleTimeout = 30 * time.Second
 
+// expectTimeout is how long a server that is asked whether it wants an upload may think,
+// before it is sent all the same.
+const expectTimeout = 5 * time.Second
+
 // guard decides which addresses a client may connect to.
 type guard struct {
 	loopback   bool // this machine is allowed
@@ -130,6 +134,7 @@ func (g guard) client(scheme string, dialTimeout time.Duration, idle int) *http.
 			MaxResponseHeaderBytes: 64 << 10,
 			TLSHandshakeTimeout:    dialTimeout,
 			ResponseHeaderTimeout:  time.Minute,
+			ExpectContinueTimeout:  expectTimeout,
 		},
 	}
 }
