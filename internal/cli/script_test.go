@@ -131,6 +131,7 @@ func runScripts(t *testing.T, p testscript.Params) {
 			"exits":      exits,
 			"httpget":    httpGet,
 			"forward":    forward,
+			"dam":        dam,
 			"newday":     newDay,
 			"bestlevel":  bestLevel,
 			"pruneclock": pruneClock,
