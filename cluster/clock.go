@@ -64,6 +64,7 @@ func (c *clock) round(ctx context.Context) error {
 	if err != nil || !due {
 		return err
 	}
+
 	return c.update(ctx, func(tx *store.Tx) error {
 		for _, do := range []func(*store.Tx) error{c.resend, c.late, c.overdue, c.expire} {
 			if err := do(tx); err != nil {

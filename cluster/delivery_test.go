@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -259,13 +260,13 @@ func TestAcceptedIsDurable(t *testing.T) {
 // there: the database has what was committed before, and nothing after.
 type dying struct {
 	wire.Wire
-	left *int
+	left *atomic.Int64 // of the publisher and the readers, at once
 }
 
 var errDead = fmt.Errorf("the process is dead: %w", wire.ErrUnreachable)
 
 func (d dying) spend() error {
-	if *d.left--; *d.left < 0 {
+	if d.left.Add(-1) < 0 {
 		return errDead
 	}
 	return nil
@@ -326,7 +327,8 @@ func TestDiesBetween(t *testing.T) {
 	requirements.Covers(t, "AN-6.4")
 	for k := range 14 {
 		inWorld(t, []string{"a", "b"}, func(w *world) {
-			left := k
+			var left atomic.Int64
+			left.Store(int64(k))
 			for _, node := range []string{"a", "b"} {
 				w.halt(node)
 				w.gates[node].cfg.Wire = nil

@@ -56,10 +56,12 @@ func (g *Gateway) CreateTask(ctx context.Context, from string, t event.TaskCreat
 		if err := view.local(from); err != nil {
 			return err
 		}
+
 		t.RequesterAgentID = from
 		if slices.Equal(t.ToAgents, []string{event.Everybody}) {
 			t.ToAgents = view.active(from)
 		}
+
 		names := t.ToAgents
 		if len(names) == 0 {
 			if len(t.RequiredCapabilities) == 0 {
@@ -79,6 +81,7 @@ func (g *Gateway) CreateTask(ctx context.Context, from string, t event.TaskCreat
 				return err
 			}
 		}
+
 		to, err := view.targets(names)
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ const (
 	MaxRecord  = 16 << 10  // bytes of one record of the control plane
 	MaxRecords = 4096      // records that one gateway writes
 	MaxCursor  = 1 << 10   // bytes of a cursor
-	MaxKey     = 256       // bytes of a record's key: [A-Za-z0-9._-]+
+	MaxKey     = 256       // bytes of a record's key
 )
 
 // Errors of every wire.
@@ -32,9 +32,33 @@ var (
 	ErrNoStream = errors.New("there is no stream")
 	// ErrTooLarge: a message, a record or a key is over its limit.
 	ErrTooLarge = errors.New("over the limit of the wire")
+	// ErrKey: a record cannot have this key.
+	ErrKey = errors.New("not the key of a record: dots separate one or more of A-Z, a-z, 0-9, _ and -")
 	// ErrFull: the wire has no room: on its disk, or for another record.
 	ErrFull = errors.New("the wire is full")
 )
+
+// CheckKey is an error for what no record's key is: on a wire it could name many records.
+func CheckKey(key string) error {
+	if len(key) > MaxKey {
+		return fmt.Errorf("key %.40q of %d bytes: %w", key, len(key), ErrTooLarge)
+	}
+	between := true // nothing since the start, or since a dot
+	for _, c := range []byte(key) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-':
+			between = false
+		case c == '.' && !between:
+			between = true
+		default:
+			return fmt.Errorf("%q: %w", key, ErrKey)
+		}
+	}
+	if between {
+		return fmt.Errorf("%q: %w", key, ErrKey)
+	}
+	return nil
+}
 
 // SequenceError is the refusal of a message whose sequence is not the next of the stream.
 type SequenceError struct {

@@ -282,13 +282,16 @@ func (o outbox) Reset(ctx context.Context, epoch string, first uint64) error {
 type records struct{ w *Wire }
 
 func (r records) Put(ctx context.Context, key string, value []byte) error {
+	if err := wire.CheckKey(key); err != nil {
+		return err
+	}
 	s, err := r.w.own(ctx)
 	if err != nil {
 		return err
 	}
 	defer r.w.network.mu.Unlock()
 	switch {
-	case len(key) > wire.MaxKey || len(value) > wire.MaxRecord:
+	case len(value) > wire.MaxRecord:
 		return fmt.Errorf("record %.40q of %d bytes: %w", key, len(value), wire.ErrTooLarge)
 	case len(s.records) >= wire.MaxRecords && s.records[key] == nil:
 		return fmt.Errorf("record %s: %w", key, wire.ErrFull)
@@ -299,6 +302,9 @@ func (r records) Put(ctx context.Context, key string, value []byte) error {
 }
 
 func (r records) Delete(ctx context.Context, key string) error {
+	if err := wire.CheckKey(key); err != nil {
+		return err
+	}
 	s, err := r.w.own(ctx)
 	if err != nil {
 		return err

@@ -220,7 +220,7 @@ func reached(t *testing.T, r wire.Remote) (wire.Info, error) {
 }
 
 // TestRestart: a peer's server that ends is unreachable and comes back with its stream;
-// one whose stream was deleted or damaged on the disk comes back without it, and begins
+// one whose stream was deleted on the disk comes back without it, and begins
 // a new one.
 func TestRestart(t *testing.T) {
 	all := configs(t, "a", "b")

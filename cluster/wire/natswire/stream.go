@@ -1,6 +1,7 @@
 package natswire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,7 +158,10 @@ func list(ctx context.Context, conn asker) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	err := get(ctx, conn, recordStream, 1, wire.MaxRecords, func(_ uint64, m *nats.Msg) error {
 		key, ok := strings.CutPrefix(m.Header.Get("Nats-Subject"), recordSubject)
-		if !ok || len(key) > wire.MaxKey || len(m.Data) > wire.MaxRecord {
+		if err := wire.CheckKey(key); !ok || err != nil {
+			return fmt.Errorf("a record's key: %w", cmp.Or(err, wire.ErrKey))
+		}
+		if len(m.Data) > wire.MaxRecord {
 			return fmt.Errorf("record %.40q of %d bytes: %w", key, len(m.Data), wire.ErrTooLarge)
 		}
 		all[key] = m.Data
@@ -254,7 +258,10 @@ func (o outbox) Reset(ctx context.Context, epoch string, first uint64) error {
 type records struct{ w *Wire }
 
 func (r records) Put(ctx context.Context, key string, value []byte) error {
-	if len(key) > wire.MaxKey || len(value) > wire.MaxRecord {
+	if err := wire.CheckKey(key); err != nil {
+		return err
+	}
+	if len(value) > wire.MaxRecord {
 		return fmt.Errorf("record %.40q of %d bytes: %w", key, len(value), wire.ErrTooLarge)
 	}
 	if _, err := r.w.js.Publish(ctx, recordSubject+key, value); err != nil {
@@ -264,6 +271,9 @@ func (r records) Put(ctx context.Context, key string, value []byte) error {
 }
 
 func (r records) Delete(ctx context.Context, key string) error {
+	if err := wire.CheckKey(key); err != nil {
+		return err
+	}
 	stream, err := r.w.js.Stream(ctx, recordStream)
 	if err != nil {
 		return fault(err)

@@ -283,5 +283,9 @@ func limits(t *testing.T, open Open) {
 	ok(t, out.Append(ctx, between(2, 2)))
 
 	refused(t, a.Records().Put(ctx, "agents.large", make([]byte, wire.MaxRecord+1)), wire.ErrTooLarge)
+	for _, key := range []string{"", ">", "*", "agents.>", "agents.*", ".agents", "agents.", "a..b", "a b", "a\n", "ä"} {
+		refused(t, a.Records().Put(ctx, key, []byte("{}")), wire.ErrKey)
+		refused(t, a.Records().Delete(ctx, key), wire.ErrKey)
+	}
 	refused(t, r.PutCursor(ctx, make([]byte, wire.MaxCursor+1)), wire.ErrTooLarge)
 }
